@@ -1,4 +1,4 @@
-"""Declares database columns at the field of a model, in one place:
+"""Lets a model declare a database column in one place, at its field:
 
     mood = declared(
         models.CharField(max_length=20, null=True, help_text="the mood of the speaker"),
@@ -6,11 +6,12 @@
     )
 
 The declaration decides how the column is written and read: in archives, branches, redactions,
-digests, simulations, in the API and in templates. Only a template, a migration and the golden pages
-(stored pages of the tests) must be changed by hand.
+digests, simulations, the API and the rows for templates. Besides, a new column needs a migration
+and a change of a template. Then write the golden pages (stored pages of the tests) and the examples
+of the API again.
 
-Columns of `Message`, `Stay` and `Step` can be declared. The older columns have no declaration: the
-module `inserted` writes them and `reading.rows` reads them.
+Columns of `Message`, `Stay` and `Step` can be declared. Most of their columns are older and have no
+declaration: the module `inserted` writes them, and `reading.rows` reads them.
 """
 
 from __future__ import annotations
@@ -31,18 +32,20 @@ _DECLARED = "chatmemory_column"  # the attribute of a field that has its Column
 
 @dataclass(frozen=True)
 class Column:
-    """The declaration of a database column.
+    """The declaration of a database column. It has either `sealed_since` or `unsealed`; otherwise,
+    raises TypeError.
 
     - `of`: the function that returns the column's value for a new row. Its argument is the
       `NewMessage`, the `Entry` of a stay, or the `Memory` after a step.
-    - `sealed_since`: the first version of digests that covers the column. A new column needs a new
-      version: 1 more than the newest in `inspector.rooms.integrity.chain`.
-    - `unsealed`: the reason why no digest covers the column.
-    - `hidden`: the reason why neither pages nor the API show the column.
-    - `has_words`: whether the column has text of messages. A redaction then sets the column to the
-      value for the replacement message.
-    - `is_filled_in`: whether a migration has filled in the older rows. Else the column is None
-      there.
+    - `sealed_since`: the first version of digests that covers the column; 0 if no digest covers the
+      column. A new column begins a new version. Its number is 1 more than the highest in
+      `inspector.rooms.integrity.chain`.
+    - `unsealed`: the reason why no digest covers the column, or "".
+    - `hidden`: the reason why neither pages nor the API show the column; "" if they show it.
+    - `has_words`: whether the column has text of messages. If True, a redaction sets the column to
+      the result of `of` for the replacement message.
+    - `is_filled_in`: whether a migration has set the column in rows that are older than the column.
+      If False, the column is None in these rows.
     """
 
     of: Callable[[Any], object]  # a NewMessage, an Entry or a Memory
@@ -119,10 +122,10 @@ def fill_in(
 
 
 def redacted_columns(model: type[Model], replacement: object) -> ColumnValues:
-    """Return the values that a redaction leaves in the declared columns (see `Column`) that have
-    text of messages. Each value is under the name of its column.
+    """Return the new values of the declared columns that a redaction must change, by column name
+    (see `Column.has_words`).
 
-    `replacement` is the message that replaces the redacted message.
+    The values are computed from `replacement`, the `NewMessage` that replaces the redacted message.
     """
     columns = columns_of(model)
     return {name: columns[name].of(replacement) for name in words_in(model)}

@@ -66,31 +66,35 @@ _NAME = Expected(is_text, f'the name of an estimator such as "{DEFAULT_ESTIMATOR
 class Configuration:
     """The settings in CHATMEMORY and their defaults.
 
-    - `ESTIMATOR` is the token count estimator of conversations without a policy.
-    - `PAGE_SIZE` is the number of rows on a page of the API, at most PAGE_MAX.
-    - `IDEMPOTENCY_HOURS` is the time for which the response to an Idempotency-Key is stored.
+    - `ESTIMATOR` is the name of the estimator for conversations without a policy.
+    - `PAGE_SIZE` is the number of rows on a page of the API if a request names no size. It is at
+      most PAGE_MAX.
+    - `IDEMPOTENCY_HOURS` is the number of hours for which the response to an Idempotency-Key is
+      stored.
     - `TOKEN_DAYS` is the number of days after which a new API token expires by default; 0 is never.
-    - `TEXT_CHARACTERS` is the maximum length of a message's text. `MEDIA_BYTES` is the maximum size
-      of the base64 text of an image, a sound, a video or a file.
-    - `POST_BYTES` and `PUT_BYTES` are the maximum sizes of request bodies of the API. POST_BYTES
-      applies to every method but PUT.
-    - `ADDED_MESSAGES` is the maximum number of messages that one call adds, each as a step.
+    - `TEXT_CHARACTERS` is the maximum length of a text in a message. `MEDIA_BYTES` is the maximum
+      size of the base64 text of an image, a sound, a video or a file.
+    - `PUT_BYTES` is the maximum size of the body of a PUT request to the API. `POST_BYTES` is the
+      maximum for all other methods.
+    - `ADDED_MESSAGES` is the maximum number of messages that one request adds, each as a step.
       `LISTED_MESSAGES` is the maximum number of messages that one request of the API sets,
       simulates or measures.
-    - `WINDOW_MESSAGES` is the maximum number of messages in a window after an add, an import or a
-      new list. `WINDOW_BYTES` is the maximum size of their JSON.
-    - `FACT_TERMS` are words that count as facts although they may have no digit, and
-      `FACT_PREFIXES` are beginnings of such words. `FACT_PATTERNS` are regular expressions that
-      find facts.
-    - `REPEATABLE_TOOLS` are tools whose repeated calls are no incidents. `REMINDERS` are phrases by
-      which users say that they repeat themselves. `REQUESTS` are phrases by which assistants ask
-      for a fact; the name of the fact follows the phrase. REMINDERS and REQUESTS are added to the
-      phrases in recall/phrases.toml.
+    - `WINDOW_MESSAGES` is the maximum number of messages in a window. `WINDOW_BYTES` is the maximum
+      size of their JSON. A change that exceeds a maximum is refused, but lowering a limit and
+      clearing always work.
+    - `FACT_TERMS` are words that count as facts although they may have no digit. `FACT_PREFIXES`
+      are beginnings of facts, such as "INV-". `FACT_PATTERNS` are regular expressions that find
+      facts.
+    - `REPEATABLE_TOOLS` are tools whose repeated calls are no incidents.
+    - `REMINDERS` are phrases by which users say that they repeat themselves, such as "as I said".
+      They are added to the phrases in recall/phrases.toml.
+    - `REQUESTS` are phrases by which assistants ask for the fact that is named next, such as
+      "please send me". They are added to the phrases in recall/phrases.toml.
     - `DEFAULT_POLICIES` are the policies of conversations that are created without a policy. Each
       key is a prefix of conversation ids.
-    - `PROVIDERS` are the providers whose models get the conversations, with the models in use, so
-      that nobody need choose providers on a page. If conversations have different providers, each
-      key is a prefix of conversation ids.
+    - `PROVIDERS` are the providers to which the conversations are sent, such as "openai". A name
+      may have a model: "anthropic:claude-opus-4-6". A dictionary has such a list for each prefix of
+      conversation ids. If the setting is None, providers are chosen on a page.
     - `POLICIES`, `FORMATS` and `ESTIMATORS` are dotted paths of the project's own extensions.
     """
 

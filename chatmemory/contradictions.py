@@ -55,10 +55,10 @@ class LedgerCheck:
         """Check a stay. Called when the step that began the stay is verified."""
 
     def step(self, step: Step, ended: Sequence[tuple[int, str]]) -> None:
-        """Check a step. Called after its messages and the stays that began with it.
+        """Check a step. Called after the checks of the messages and stays that began with the step.
 
         `ended` has a pair for each stay that ended with the step: the number `n` of the stay, and
-        the reason. The pairs are in the order of the numbers.
+        the reason why the message left. The pairs are sorted by `n`.
         """
 
     def end(self) -> None:
@@ -108,8 +108,10 @@ def naming(row: object) -> Iterator[None]:
 
 
 def is_outage(error: Exception) -> bool:
-    """Return whether an error is no fault of the stored rows: the database is down, or this machine
-    lacks memory.
+    """Return whether an error comes from the database or the operating system, such as a lost
+    connection or a missing table.
+
+    False for an error that an altered row causes, such as a text in SQLite that is not UTF-8.
     """
     unasked = (OperationalError, InterfaceError, ProgrammingError, OSError)
     is_unasked = isinstance(error, unasked)

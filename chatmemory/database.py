@@ -1,9 +1,9 @@
 """Gives access to the library's database: the database to which the project's routers write
 conversations.
 
-All tables of the library are written and read there, and never in a replica, which could lack a
-message that was added a moment ago. Every transaction, connection and query is made here, or by a
-manager that uses this module.
+All tables of the library are read and written in this database. No replica is read, because a
+replica may lack the newest messages. Use this module, or a manager that uses it, for every
+transaction and query of these tables.
 """
 
 from __future__ import annotations
@@ -202,14 +202,16 @@ def in_list(name: str, values: Iterable[int] | Iterable[str]) -> Q | Func:
 
 
 def list_parameter(values: Iterable[int] | Iterable[str]) -> list[int] | list[str] | str:
-    """Return numbers or texts in the form in which the database takes them as one parameter."""
+    """Return numbers or texts as one parameter of a query: a list for PostgreSQL, a JSON text for
+    SQLite.
+    """
     listed: list[Any] = list(values)  # all numbers or all texts: a list has one of both types
     return listed if connection().vendor == "postgresql" else json.dumps(listed)
 
 
 def has_tables(using: str) -> bool:
-    """Return whether this library's tables may be in the database `using`, by the project's
-    routers.
+    """Return whether the project's routers allow the library's tables in the database `using`. The
+    tables need not exist yet.
     """
     return router.allow_migrate_model(using, apps.get_model("chatmemory", "Memory"))
 
@@ -242,10 +244,11 @@ def check_transactions_are_short(**_: object) -> list[Caution]:
 
 
 def check_sessions_are_kept(**_: object) -> list[Error]:
-    """Check that each PostgreSQL connection has its own session. This is a system check of Django.
+    """Check that PostgreSQL connections do not share a session, as they do behind PgBouncer in
+    transaction mode. This is a system check of Django.
 
-    PgBouncer in transaction mode shares a session among connections. The cursors of long lists and
-    the notices of live pages then get lost.
+    In a shared session, long lists lose their cursors, and live pages lose the notifications of
+    changes (LISTEN). A database that is down passes the check.
     """
     if not _shares_sessions():
         return []

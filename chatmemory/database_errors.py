@@ -19,9 +19,12 @@ from chatmemory.sqlite_files import is_damage
 
 @dataclass(frozen=True)
 class Outage:
-    """An outage of the database: its `state` in a word, and a sentence about it (`detail`).
+    """An outage of the database.
 
-    `is_of_node` is True if only a node of a cluster is down.
+    - `state`: the state of the database in a few words, such as "busy", "down" or "not migrated".
+    - `detail`: what happened and what to do, such as "the query took too long: try again in a
+      moment".
+    - `is_of_node`: whether the database responds, but a node of its cluster does not.
     """
 
     state: str

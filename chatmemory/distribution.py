@@ -121,8 +121,8 @@ def _take_turn(cursor: CursorWrapper) -> None:
 
 
 def check_cluster(cursor: CursorWrapper) -> None:
-    """Raise NotDistributable unless the database has the extension Citus and the library's
-    tables.
+    """Raise NotDistributable unless the database has the extension Citus and the tables of
+    chatmemory.
     """
     if not _has_extension(cursor):
         raise NotDistributable(

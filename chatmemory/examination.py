@@ -1,7 +1,6 @@
-"""Derives data, such as incidents, in the same process that stores the conversations: in an import,
-for example.
+"""Derives data, such as incidents, while a process stores conversations, such as during an import.
 
-Without this, the thread of a site would derive the data later and more slowly.
+This is faster than the site's background thread, which would otherwise derive the data later.
 """
 
 from __future__ import annotations
@@ -16,12 +15,12 @@ AT_ONCE = 4  # conversations between two yields of `rest`
 
 
 class Examination:
-    """Derives data, such as incidents, for the conversations that this process stores, newest
-    first.
+    """Derives data, such as incidents, for the conversations that a process stores. The last added
+    conversation comes first.
 
-    While conversations are stored, `go_on` takes a quarter of the time. When all are stored, `rest`
-    derives what is left. If the process is interrupted, the thread of the site derives the data
-    later.
+    After each stored conversation, the process calls `add` and `go_on`. At the end, it calls
+    `rest`. `go_on` takes at most about a quarter of the time. If the process is interrupted, the
+    site's background thread derives the rest.
     """
 
     def __init__(self) -> None:
@@ -44,17 +43,18 @@ class Examination:
         return self.examined + self.left
 
     def add(self, memory_id: str, is_known: bool = False) -> None:
-        """Note a stored conversation, so that its data are derived.
+        """Note a stored conversation whose data must be derived.
 
-        With `is_known`, an earlier process stored the conversation and may have been interrupted
-        before deriving its data. Such a conversation waits for `rest`, which derives only what is
-        missing.
+        `is_known` says that an earlier process stored the conversation and may have derived its
+        data. Such a conversation waits for `rest`, which derives only missing data.
         """
         (self._known if is_known else self._new).append(memory_id)
 
     def go_on(self) -> None:
-        """Examine the newest conversation that this process stored and did not examine yet. Does
-        nothing if there is none, or if examining has already taken a quarter of the time.
+        """Derive the data of the newest conversation that was added without `is_known`.
+
+        Does nothing if no such conversation is left, or if `go_on` has already taken more than a
+        quarter of the time so far.
         """
         began = monotonic()
         if self._new and SHARE * self._spent <= began - self._began:
@@ -62,8 +62,8 @@ class Examination:
             self._spent += monotonic() - began
 
     def rest(self) -> Iterator[int]:
-        """Examine all conversations that are left, a few at a time. After each few, yields how many
-        they were.
+        """Derive the missing data of all conversations that are left, up to four at a time. After
+        each batch, yield the number of conversations in the batch.
         """
         for waiting in (self._new, self._known):
             while waiting:

@@ -154,7 +154,7 @@ class EstimatorUnavailable(PolicyUnavailable, UnknownEstimator):
 
 class NoRoomBesidePins(_MessageError, ChatMemoryError):
     """A message that fits into the limit, but not beside the pinned messages. The text of the error
-    adds up what this message and the messages beside it need.
+    adds up the sizes of the message and of all messages that cannot leave.
     """
 
 
@@ -175,9 +175,11 @@ class NotCompactable(ChatMemoryError):
 
 
 class LongRecount(ChatMemoryError):
-    """The new policy would count very many messages again, which the caller has not allowed.
+    """A simulation that would count the tokens of very many messages again, although `recount` is
+    False.
 
-    `messages` is the number of these messages.
+    A policy with another estimator needs such a count. `messages` is the number of messages in
+    memory.
     """
 
     field = "recount"

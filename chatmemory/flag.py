@@ -39,12 +39,14 @@ class PastCases:
     """Finds the cases of a flag in the past. Cases that were repaired meanwhile are included.
 
     - `title`: the title of the cases on pages.
-    - `find`: returns all cases up to the end of a `reading.passage.Passage`. The second argument is
-      a dictionary of JSON values, in which `find` can keep what it needs for the next passage.
-    - `version`: returns a text that changes when `find` would return other cases.
-    - `turns`: the turns to which pages compare the number of cases.
-    - `counting`: returns a function that gets a conversation's id and a case's detail. The function
-      returns whether the case still counts. If None, all cases count.
+    - `find`: returns all cases of a conversation, from its first step to the end of the given
+      `reading.passage.Passage`. In its second argument, a dictionary of JSON values, `find` can
+      store data for the next call about this conversation.
+    - `version`: returns a text that changes when `find` would return other cases for the same
+      steps.
+    - `turns`: which turns pages count to show a rate, such as "4 cases per 100 turns".
+    - `counting`: returns a function that tells whether a case still counts, given the
+      conversation's id and the case's `detail`. If `counting` is None, all cases count.
     """
 
     title: str
@@ -59,17 +61,20 @@ class Line:
     """A line on the overview about the conversations with one flag.
 
     - `title`: the title of the line. If empty, the flag's words are used.
-    - `verb`: the text of a link, or a function that returns the text.
-    - `route`: the page to which the link leads; it lists the conversations with the flag.
-    - `route_of_one`: the page of a conversation to which the link leads if only one has the flag.
-    - `names_ids`: whether the link's URL lists the ids of the conversations, if there are at most
-      50. Otherwise the URL has the name of the flag.
-    - `reads_ids`: whether the page can be opened for conversations by id. Then the URL also lists
-      up to 50 ids while the overview is filtered, so that the page shows only these.
-    - `newest`: returns a sentence about the latest case, for a conversation's id.
-    - `began_at`: the column with the time at which a case began, in microseconds since 1970.
-    - `began_step`: the column with the step at which a case began, or a function that returns the
-      column.
+    - `verb`: the text of the line's link, or a function that returns the text.
+    - `route`: the name of the linked page, such as "lab". The page lists the conversations with the
+      flag.
+    - `route_of_one`: the name of a page about one conversation, such as "compare". The link leads
+      to this page if exactly one conversation has the flag. If empty, the link leads to `route`.
+    - `names_ids`: whether the link's URL lists the ids of the conversations. For more than 50
+      conversations, the URL has the name of the flag instead.
+    - `reads_ids`: like `names_ids`, but only while the overview is filtered.
+    - `newest`: a function that returns a sentence about the newest case, given the id of its
+      conversation. None if the line has no such sentence.
+    - `began_at`: the column with the time at which a conversation's case began, in microseconds
+      since 1970.
+    - `began_step`: the column with the step at which the case began, or a function that returns the
+      column. It is used if `began_at` is empty.
     """
 
     verb: str | Callable[[], str]
@@ -90,12 +95,13 @@ class Line:
 
 @dataclass(frozen=True)
 class Alarm:
-    """How much a flag alarms.
+    """How much a flag alarms: whether it is red, and whether it counts for the flag named `any`.
 
     - `is_any`: whether the conversations of this flag also count for the flag named `any`.
     - `is_fault`: whether the flag is red. A high price, for example, is no fault.
-    - `counts`: a function that returns whether the flag counts already. While it returns False, the
-      flag is not red.
+    - `counts`: a function that returns False while a setting is missing that the flag needs, such
+      as the providers in use. The flag is then not red, and has no line on the overview. None if
+      the flag needs no setting.
     """
 
     is_any: bool = True
@@ -166,8 +172,9 @@ class Flag:
 
     @property
     def counts(self) -> bool:
-        """Whether the flag counts already. Some flags count only once the providers in use are
-        chosen.
+        """Whether the flag may be red and have a line on the overview.
+
+        False while a setting is missing that the flag needs, such as the providers in use.
         """
         return self.alarm.counts is None or self.alarm.counts()
 

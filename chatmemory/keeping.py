@@ -121,11 +121,12 @@ def _derive(keeper: Keeper, memory: Memory, before: KeptRow | None) -> DerivedRo
 
 def current(keeper: Keeper, memory_id: str, most: int | None = None) -> KeptRow | None:
     """Return a conversation's row of derived data, up to date with the newest step. If the stored
-    row is out of date, a new row is derived and stored.
+    row is out of date, a new row is derived, and stored if possible.
 
-    With `most`, nothing is derived if more messages would have to be read. Then the stored row is
-    returned, even of an earlier step, or None. Raises MemoryNotFound, and the exceptions of
-    `Keeper.make`.
+    `most` is the largest number of messages that may be read to derive a row; None for no limit. If
+    more are needed, the stored row is returned: it may be of an earlier step, or None.
+
+    Raises MemoryNotFound, and the exceptions of `Keeper.make`.
     """
     if most is not None:
         memory = find_memory(memory_id)
@@ -155,10 +156,14 @@ def keep(memory_id: str) -> None:
 
 
 def store(some: Sequence[DerivedRow]) -> None:
-    """Store rows of derived data in one transaction. Then tell the live streams and the keepers.
+    """Store rows of derived data in one transaction. After the commit, call `Keeper.kept` for each
+    stored row, and notify the live streams of its conversation.
 
-    A row is skipped if its conversation was deleted or redacted since, or is being changed just
-    now. A row is also skipped if a row of a later step is stored.
+    A row is skipped in three cases:
+
+    - Its conversation was deleted, or a message was redacted after the step of the row.
+    - Another transaction is changing its conversation.
+    - A newer row is already stored.
     """
     with database.atomic():
         may_store = cache(_may_store)

@@ -45,8 +45,10 @@ class KeptRow(models.Model):
 
     @contextmanager
     def reading(self) -> Iterator[JsonValue]:
-        """Yield the value of the JSON in `content`. If the block fails because of this value,
-        raises CorruptRow with the name of the row: the row may have been altered.
+        """Yield the JSON value in `content` to a `with` block.
+
+        Raises CorruptRow if `content` is no JSON, or if the block fails because the value has an
+        unexpected shape.
         """
         try:
             yield json.loads(self.content)

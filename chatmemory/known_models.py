@@ -15,14 +15,15 @@ from chatmemory.patterns import declared_pattern
 
 @dataclass(frozen=True)
 class KnownModel:
-    """The limit and the prices of the models whose names match the pattern `names`.
+    """The prompt limit and the prices of all models whose names match a pattern.
 
+    - `names`: the pattern, which is searched in a model's name.
     - `prompt`: the maximum number of tokens of a prompt.
     - `cached`: the price of a token that is read from the prompt cache.
     - `write`: the price of a token that is written to the prompt cache.
-    - `source`, `as_of`: the URL of these values, and the day on which they were read.
+    - `source`, `as_of`: the URL from which these values were read, and the day of the reading.
 
-    Prices are shares of the input price, or None if unknown.
+    A price is a share of the input price, such as 0.1 for a tenth. It is None if unknown.
     """
 
     names: re.Pattern[str]
@@ -48,22 +49,22 @@ def _model(data: Toml, source: str, as_of: date) -> KnownModel:
 
 
 def names_of_models(pattern: str) -> re.Pattern[str]:
-    """Return `pattern`, a regular expression for names of models, as a pattern object. The object
-    is compiled at its first use. Tests try the pattern on hostile texts.
+    """Return a pattern object for `pattern`, a regular expression to search in names of models. The
+    object compiles the expression at its first use.
     """
     return declared_pattern(pattern, family="names of models")
 
 
 def known_model(name: str | None) -> KnownModel | None:
-    """Return the limit and prices of the model with this name, or None if it is unknown or not
-    given.
+    """Return the limit and prices of the model with this name. None if the model is unknown, or if
+    `name` is None or "".
     """
     return next((each for each in known_models() if name and each.names.search(name)), None)
 
 
 def smallest_prompt(names: Iterable[str]) -> int | None:
-    """Return the most tokens that a prompt may have so that all of these models accept it. None if
-    a model is unknown, or if `names` is empty.
+    """Return the smallest prompt limit of the models with these names, in tokens. None if one of
+    the models is unknown, or if `names` is empty.
     """
     found = [known_model(name) for name in names]
     known = [each.prompt for each in found if each is not None]

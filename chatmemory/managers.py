@@ -26,8 +26,13 @@ def of_policy(kind: str) -> Q:
 
 class MemoryQuerySet(models.QuerySet):  # type: ignore[type-arg]  # not generic at run time
     def containing(self, text: str) -> Self:
-        """Select conversations that have all words of the text in one message, or in their id and
-        labels. Case does not matter.
+        """Select conversations that have all words of the text in one place:
+
+        - in one message
+        - in their id and labels together
+        - in one text that a room stores, such as a message that only a model call had
+
+        Case and accents do not matter.
         """
         return self.filter(search.index().condition(text))
 

@@ -34,7 +34,9 @@ class Printer:
     _left_out: list[str] = field(default_factory=list)
 
     def left_out(self, what: str) -> None:
-        """Print to standard error that something could not be read. `code` is 3 from then on."""
+        """Print to standard error that something was left out, and set `code` to 3. `what` says
+        what could not be read, and why.
+        """
         self._left_out.append(what)
         self.error(f"left out {what}")
 

@@ -128,8 +128,8 @@ class IdempotentAnswer(models.Model):
 
 
 class AuditEntry(models.Model):
-    """A record of an erasure in the audit log. It has no foreign key, because the conversation may
-    be deleted.
+    """One stored erasure: the deletion of a conversation, or a redaction. The entry outlives a
+    deleted conversation, so it has no foreign key to the conversation.
     """
 
     class Action(models.TextChoices):

@@ -10,17 +10,16 @@ T = TypeVar("T")
 
 
 class Registry(Mapping[str, T]):
-    """A mapping from names to items: built-in items, registered items, and items of an entry point
-    group.
+    """A mapping from names to items. An item is built in, registered, or loaded from an entry point
+    of the entry point group `group`.
 
-    - Entry points are loaded when all names are listed, or when a name is neither built-in nor
-      registered.
-    - An entry point that fails to load is logged and left out. So is an item for which the function
-      `accepts` returns False.
-    - A built-in item may be None. The function `loads` makes such an item from its name when the
-      name is first looked up.
-    - `named_by` is the attribute with the name of an entry point's item. By default, an item has
-      the name of its entry point.
+    - Entry points are loaded when all names are listed, or when an unknown name is looked up.
+    - An entry point is logged and left out if it fails to load, or if `accepts` returns False for
+      its item.
+    - A built-in item may be None. The first lookup of its name then calls `loads` with the name,
+      and uses the result as the item.
+    - A loaded item has the name of its entry point. If `named_by` is "kind", its name is
+      `item.kind` instead.
     """
 
     def __init__(

@@ -24,11 +24,13 @@ if TYPE_CHECKING:
 
 
 class Recorded(NamedTuple):
-    """The rows of a step, or of a new conversation without a step, before they are written.
+    """The rows of a step before they are written. For a new conversation without a step, only
+    `memory` is set.
 
     - `memory`: the row of the conversation, already changed.
     - `messages`, `stays`, `steps`: the rows to insert.
-    - `ended`: for each stay that the step ends, the number of the stay and the reason, in order.
+    - `ended`: the stays that the step ends, sorted by number. Each item is the number of the stay
+      and the reason.
     - `redacted`: the message whose text the step erases, or None.
     """
 
@@ -52,11 +54,13 @@ class Erased:
 
 @dataclass(frozen=True)
 class ListColumn:
-    """A column of the overview. `words` is its heading; a `SiteRoom` makes its cells.
+    """A column of the overview. `words` is its heading. The method `cells` of a `SiteRoom` returns
+    its cells.
 
-    With `sort_by`, lists can be sorted by the column, highest first. In the API, `name` names the
-    column to sort by. `sort_by` is a column of `Memory` or of a derived row, such as
-    `keptincidents__forced`. Without the derived row, a conversation counts as 0.
+    - `sort_by`: the database column by which conversations are sorted; "" if the overview cannot be
+      sorted by this column. The database column belongs to `Memory` or to a derived row, such as
+      `keptincidents__forced`. A conversation without the derived row is sorted as 0.
+    - `name`: the name of the column, also in the API's parameter `ordering`.
     """
 
     name: str
@@ -68,10 +72,13 @@ class Room(AppConfig):
     """The Django configuration of a room. A subclass overrides attributes and hooks.
 
     - `needs`: the names of other rooms that must be installed.
-    - `packages`: the packages that must be installed, each with one of its modules.
-    - `services`: the names that the room adds to `chatmemory.services`, each with its module.
+    - `packages`: the Python packages that must be installed. Each name of a package maps to an
+      importable module of the package.
+    - `services`: the names that can also be imported from `chatmemory.services`. Each name maps to
+      the module that defines it.
     - `api_urls`: the module whose `urlpatterns` go below `/api/v1/`; "" for none.
-    - `flags`, `columns`: the causes and the columns that the room adds to the overview.
+    - `flags`: the causes that the room adds to the overview.
+    - `columns`: the columns that the room adds to the overview.
 
     A room in the package `rooms.parcels` has the name `parcels` and the app label
     `chatmemory_parcels`. Import the room's modules inside of methods, because the configuration is
@@ -96,16 +103,16 @@ class Room(AppConfig):
         return ()
 
     def in_use(self, memory_id: str) -> Mapping[str, Sequence[str]] | None:
-        """Return the providers to which a conversation is sent, each with the names of its models.
-        For the empty id, those of all conversations.
+        """Return the providers in use for a conversation, each with the names of its models. If
+        `memory_id` is "", return the providers in use for all conversations together.
 
-        None if the room does not know them.
+        None if the room does not know which providers are in use.
         """
         return None
 
     def sealing(self, change: Recorded) -> None:
-        """Fill in the digests of a step that is not written yet. An exception undoes the whole
-        change.
+        """Fill in the digests of a step, or of a new conversation, before it is written. An
+        exception undoes the whole change.
         """
 
     def erasing(self, erased: Erased) -> None:

@@ -38,10 +38,10 @@ def keepers() -> tuple[Keeper, ...]:
 
 
 def providers_in_use(memory_id: str = "") -> Mapping[str, Sequence[str]] | None:
-    """Return the providers to which a conversation is sent, each with the names of its models. For
-    the empty id, those of all conversations.
+    """Return the providers in use for a conversation, each with the names of its models. If
+    `memory_id` is "", return the providers in use for all conversations together.
 
-    None if no room knows them.
+    None if no room knows which providers are in use.
     """
     found = (room.in_use(memory_id) for room in _knowing_use(rooms()))
     return next((each for each in found if each is not None), None)

@@ -1,8 +1,9 @@
 """Refuses databases that this version cannot migrate.
 
-- A newer version has changed the database: it recorded a migration that this version does not have.
+- Another version has changed the database, mostly a newer version: the database recorded a
+  migration that this version does not have.
 - The database is too old: this version joined several migrations into one, and the database
-  recorded only some of them. The others no longer exist.
+  recorded only some of these migrations.
 """
 
 from __future__ import annotations
@@ -39,8 +40,8 @@ PASS = (
 class Difference:
     """Why this version cannot use a database, and what an operator can do about it.
 
-    `reason` is a whole sentence, or the rest of a sentence that begins with the name of the
-    database.
+    The function `difference` returns a `reason` without its subject, such as "was migrated only in
+    part: …". People see it after the subject "The database 'default' (chat)".
     """
 
     reason: str

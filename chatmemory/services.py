@@ -1,8 +1,8 @@
 """The public functions that write conversations. Most of them return what changed in memory.
 
-Each call is one transaction. Within `atomic`, several calls share one. The services of installed
-rooms can be imported from here, too. The three methods of LangChain4j's store are in
-`ledger.protocol`.
+A call is one transaction, but a long import or deletion takes several. Within a block of `atomic`,
+several calls are one transaction. The services of installed rooms can be imported from here, too.
+The three methods of LangChain4j's store are in `ledger.protocol`.
 """
 
 from importlib import import_module

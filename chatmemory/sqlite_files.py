@@ -1,10 +1,11 @@
-"""Looks after the files of a SQLite database: damage, and the write-ahead log.
+"""Looks after the files of a SQLite database: finds damage, and empties the write-ahead log.
 
-A commit waits until the log is on the disk, which takes longer than most changes. With
-`synced_once`, many commits wait once.
+Each commit waits until the write-ahead log is on the disk. With `synced_once`, many commits share a
+single wait.
 
-The log has erased bytes until it is emptied, and SQLite cannot empty it while a reader needs it. An
-erasure tries once. A thread of each server tries again, and so does `manage.py vacuum`.
+Erased texts stay in the write-ahead log until it is emptied. This is tried after an erasure, and
+fails while a reader needs the log. Then a thread of each server tries again, and so does `manage.py
+vacuum`.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ logger = logging.getLogger(__name__)
 
 
 def damage() -> str | None:
-    """Return the first sign of damage in the file of a SQLite database, which is read as a whole.
-    None if there is none, or for another database.
+    """Return the first sign of damage in the database file of SQLite. None if the file has no
+    damage, or if the database is not SQLite. Reads the whole file.
     """
     connection = database.connection()
     if connection.vendor != "sqlite":
@@ -39,8 +40,8 @@ def damage() -> str | None:
 
 
 def damage_of(opened: sqlite3.Connection) -> str | None:
-    """Return the first sign of damage in a SQLite file, or None. Raises sqlite3.Error if the file
-    cannot be read for another reason.
+    """Return the first sign of damage in a SQLite file, or None. Raises sqlite3.Error if the check
+    fails for a reason other than damage.
     """
     try:
         (found,) = opened.execute("PRAGMA quick_check(1)").fetchone()
@@ -74,7 +75,9 @@ def try_to_empty_log(wait: float = 0) -> bool:
 
 
 def empty_log_after_erasure() -> None:
-    """Empty SQLite's write-ahead log without waiting. If a reader needs it, log a warning."""
+    """Empty SQLite's write-ahead log without waiting for readers. If the log cannot be emptied now,
+    log a warning.
+    """
     if not try_to_empty_log():
         logger.warning(
             "a reader needs SQLite's write-ahead log, which still has erased data: it is emptied "
@@ -83,8 +86,8 @@ def empty_log_after_erasure() -> None:
 
 
 def empty_leftover_log() -> None:
-    """Empty SQLite's write-ahead log if it may have erased bytes: those of an erasure that could
-    not empty it, or those that an earlier process left.
+    """Try to empty SQLite's write-ahead log, which may still have erased bytes. Do nothing if the
+    last try of this process emptied the log.
     """
     if _logged_file() not in EMPTIED:
         try_to_empty_log()

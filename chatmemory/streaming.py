@@ -22,11 +22,12 @@ def streamed(request: HttpRequest, texts: Iterable[str], content_type: str) -> H
     """Return a response with these texts. A short response is sent as a whole, and a long one in
     chunks.
 
-    A long response is compressed here if the client accepts gzip: under ASGI, many clients cannot
-    read what Django's GZipMiddleware makes of it. The middleware skips such a response.
+    A long response is compressed here if the client accepts gzip. Django's GZipMiddleware then
+    leaves it unchanged: under ASGI, many clients cannot read the chunks that the middleware
+    compresses.
 
-    An error in the first chunk is raised. A later error ends the connection, so that the client
-    notices that the response is incomplete.
+    An error in the first two chunks is raised. A later error ends the connection, so that the
+    client notices that the response is incomplete.
     """
     chunks = _chunks(texts)
     first, second = next(chunks, ""), next(chunks, None)

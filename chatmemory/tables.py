@@ -32,9 +32,9 @@ Values = Sequence[SqlValue] | Mapping[str, SqlValue]  # the parameters of a stat
 class Table(Generic[M]):
     """Reads and writes the rows of one model by plain SQL.
 
-    Rows are read as instances of the model. With `only`, only these columns are read, and Django
-    reads another column when it is used. Rows are inserted from objects with the columns as
-    attributes.
+    Rows are read as instances of the model, and inserted from any objects with the columns as
+    attributes. With `only`, only the columns in `only` are read and written. Django reads any other
+    column of an instance when code first uses it.
     """
 
     def __init__(self, model: type[M], only: Collection[str] = ()) -> None:

@@ -90,8 +90,8 @@ def answer(memory: ChatMemory, query: str, limit: int = HITS) -> str:
 
 
 def found_in(memory: ChatMemory, query: Query) -> Quotes:
-    """Return the messages in the history of a memory that match a query. If the store of the memory
-    cannot search, this function reads the messages.
+    """Return quotes of the messages in a memory's history that match a query. For a memory without
+    a history, the result has no hits, and its notice says why.
     """
     search = memory.searched_by
     if search is not None:

@@ -3,8 +3,8 @@
 It has the commands of manage.py, some under a shorter name. They use the database in the user's
 data folder, or the database named in the environment (docs/operations.md).
 
-Commands that report on files need only the library, so this module imports Django only for the
-others. If a package is missing then, its name is printed.
+Reports on files, such as `chatmemory recall FILE`, need only the library. So this module does not
+import Django for them. If another command lacks a package, the package's name is printed.
 """
 
 from __future__ import annotations
@@ -30,11 +30,12 @@ SETTINGS = "inspector.project.settings"
 
 
 class Named(NamedTuple):
-    """An entry in the list of the commands of `chatmemory`.
+    """A command of `chatmemory`: its description in the list of commands, and where its code is.
 
-    `command` is the name of the same command in manage.py, and `words` says what the command does.
-    `folder` is set if the command can report on files without a database: its code is in this
-    folder of the package chatmemory. "" for any other command.
+    - `command` is the command's name in manage.py, such as "list_memories" for `chatmemory list`.
+    - `words` says what the command does.
+    - `folder` is set if the command can report on files without a database. It is the folder inside
+      the package chatmemory that has the report, such as "reports"; otherwise "".
     """
 
     command: str

@@ -52,15 +52,15 @@ _COMMAND = Expected(
 class InspectorConfiguration:
     """The members of the setting INSPECTOR, and their defaults.
 
-    - `METRICS_TOKEN` is the bearer token of the metrics. If empty, only this machine reads the
-      metrics.
-    - `DISK_FREE_MB` is the free space below which `readyz` reports a full disk.
+    - `METRICS_TOKEN` is the bearer token of requests for the metrics. If it is empty, only requests
+      from this machine get the metrics.
+    - `DISK_FREE_MB` is the free space, in megabytes, below which `readyz` reports a full disk.
     - `TRACES` is True to send traces, which needs the extra `otel`.
     - `LESSONS` is a folder with your own lessons (docs/lessons.md).
     - `EMBED` has the origins of the sites that may show lessons in their pages; empty for none.
-    - `LEAST_SAVING` is the least saving of a recommended policy: a percentage of the cost of
-      sending everything.
-    - `MANAGE` is how the commands that pages show begin, such as `python manage.py`.
+    - `LEAST_SAVING` is the smallest saving for which pages recommend a policy. It is a percentage
+      of the cost of sending everything.
+    - `MANAGE` is the beginning of every command line that pages show, such as `python manage.py`.
     - `OPEN_FORM_BYTES` is the largest size of a form that needs no account. `FORM_BYTES` is the
       largest size of a form that needs an account.
     - `MESSAGES_FORM_BYTES` is the largest size of a form with messages, sent as

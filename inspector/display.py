@@ -23,7 +23,9 @@ PageContext = dict[str, Any]  # the template of a page knows the types of its va
 
 
 def cookie(name: str) -> str:
-    """Return the name of the cookie that keeps a choice, such as "theme"."""
+    """Return the name of the cookie for a choice of the reader, such as `inspector_theme` for
+    "theme".
+    """
     return f"inspector_{name}"
 
 
@@ -34,10 +36,10 @@ def theme_of(request: HttpRequest) -> str:
 
 
 def switched_on(request: HttpRequest) -> dict[str, str]:
-    """Return the display settings that the reader has turned on, by name. They help on a projector.
+    """Return the display settings that the reader has turned on, such as {"type": "large"}.
 
     - `type` is "large" for large type.
-    - `foresight` is "hidden" if the page does not mark the messages that leave next.
+    - `foresight` is "hidden" if the page must not show which messages leave next.
     """
     return {name: on for name, on in DISPLAYS.items() if request.COOKIES.get(cookie(name)) == on}
 
@@ -45,12 +47,11 @@ def switched_on(request: HttpRequest) -> dict[str, str]:
 def render_page_or_fragment(
     request: HttpRequest, page: str, context: Mapping[str, object]
 ) -> HttpResponse:
-    """Return a response with the whole page, or for an HTMX request with the fragment of the page
-    that changes.
+    """Return a response with the whole page, or for an HTMX request with only a fragment of the
+    page.
 
-    The fragment is the title and the block `fragment` of the page's template. URL, context and
-    template are the same for both. Links with `hx-boost` and restored history entries get the whole
-    page, because they replace the whole page.
+    The fragment is the title and the block `fragment` of the page's template. HTMX requests from
+    links with `hx-boost`, or to restore a page of the browser's history, get the whole page.
     """
     htmx = request.htmx  # type: ignore[attr-defined]  # set by InspectorMiddleware
     wants_fragment = htmx and not htmx.boosted and not htmx.history_restore_request

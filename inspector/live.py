@@ -1,5 +1,5 @@
-"""The ASGI layer that a project's asgi.py puts around Django. It answers live streams and limits
-the size of request bodies.
+"""The ASGI layer that a project's asgi.py puts around Django. It answers live streams, which are
+server-sent events about changes of conversations. The layer also limits the size of request bodies.
 """
 
 from __future__ import annotations
@@ -8,11 +8,13 @@ from inspector.asgi import Application, Receive, Scope, Send
 
 
 def with_live_streams(application: Application) -> Application:
-    """Return an ASGI application that answers live streams and passes all other requests to Django.
+    """Return an ASGI application that wraps Django's ASGI application.
 
-    It also answers requests that rooms (plug-in features) handle without Django, and refuses too
-    large bodies of requests for a page or the API. In a project without this layer, Django's views
-    answer live streams.
+    - A request for a page or the API is refused if its body is too large or arrives too slowly.
+    - Rooms (plug-in features) may answer requests in place of Django, such as live streams.
+    - All other requests go to Django.
+
+    In a project without this layer, Django's views answer live streams.
     """
     # A project's asgi.py imports this before Django is set up, and calls it after.
     from inspector.middleware.bodies import BoundedBodies

@@ -31,11 +31,11 @@ _NAMESPACES = frozenset({"inspector", "chatmemory"})
 
 
 def is_own(request: HttpRequest) -> bool:
-    """Return whether a request is for a page or the API.
+    """Return whether a request is for a page or the API. With the setting INSPECTOR["WHOLE_SITE"],
+    this is True for every request.
 
-    A URL without a route counts if it begins like the URLs of the pages or of the API. But if the
-    pages are at the root of the site, every URL begins like theirs: then only the beginning of the
-    API counts. All requests count with the setting INSPECTOR["WHOLE_SITE"].
+    A URL without a route counts if it begins with the path at which the pages or the API are
+    mounted. The path `/` does not count.
     """
     if inspector_configuration().WHOLE_SITE:
         return True

@@ -37,11 +37,11 @@ class Rates:
 
     def wait(self, key: str, limit: int, seconds: int) -> float | None:
         """Count a request. Return None if the request is allowed, else the seconds to wait before
-        repeating it.
+        the request may be repeated.
 
-        `key` names whose requests are counted, such as a caller. At most `limit` requests are
-        allowed in each period of `seconds`. Periods follow the clock: with 60, each minute of the
-        clock is a period.
+        `key` says for whom the request is counted, such as `token-7`. At most `limit` requests with
+        the same key are allowed in each period of `seconds`. Periods follow the clock: with 60,
+        each minute of the clock is a period.
         """
         now = time()
         count = self._add(f"{key}-{int(now // seconds)}", seconds + KEPT_LONGER)
@@ -82,8 +82,8 @@ class SharedRates(Rates):
 
 @cache
 def process_rates() -> Rates:
-    """Return the object that counts requests in this process. Once the object has 10,000 counts, it
-    drops old ones.
+    """Return the `Rates` object that counts requests in the memory of this process. When the object
+    has 10,000 counts, it drops the least recently used counts.
     """
     return Rates(LocMemCache("chatmemory.access.rates", {"OPTIONS": {"MAX_ENTRIES": KEYS_MAX}}))
 
@@ -118,11 +118,14 @@ def check_requests_are_counted(**_: object) -> list[Caution]:
 
 
 class SharedThrottle(SimpleRateThrottle):
-    """Base class of REST framework throttles that count in the shared cache.
+    """Base class of REST framework throttles that count requests in the shared cache.
 
-    The rate comes from REST framework's setting DEFAULT_THROTTLE_RATES, under the name `scope`. The
-    value None means no limit. If the name is missing, the rate is `default`. A rate of 100/minute
-    gives 100 `num_requests` and a `duration` of 60 seconds.
+    REST framework's setting DEFAULT_THROTTLE_RATES has the rate under the name `scope`, such as
+    `100/minute`. If the name is missing, the rate is `default`.
+
+    - `num_requests`: the number of requests allowed in a period, such as 100. None means that all
+      requests are allowed.
+    - `duration`: the length of a period in seconds, such as 60.
     """
 
     scope: str
@@ -173,7 +176,9 @@ class PerAddress(SharedThrottle):
 
 
 class PerStranger(PerAddress):
-    """Limits the refused requests of a client address: those without a valid token or session."""
+    """Limits, for each client address, the requests without a valid token or session. Other
+    requests are not counted.
+    """
 
     scope = "stranger"
     default = "100/minute"

@@ -1,6 +1,6 @@
 """Lets a program see only the conversations whose ids begin with a prefix.
 
-The prefix is given directly, or belongs to the program's API token.
+The prefix comes from an option such as `--prefix`, from the program's API token, or from both.
 """
 
 from __future__ import annotations
@@ -24,11 +24,12 @@ class Scope:
     token: str = ""
 
     def beginning(self) -> str:
-        """Return the prefix that the ids of all visible conversations have.
+        """Return the text with which the ids of all visible conversations begin; "" if all
+        conversations are visible.
 
-        If both `prefix` and the token have a prefix, this is the longer one. Raises InvalidValue if
-        the longer prefix does not begin with the shorter one. Raises TokenRefused for an invalid
-        token.
+        This is the longer of two texts: `prefix` and the token's prefix. Raises InvalidValue if the
+        longer text does not begin with the shorter one. Raises TokenRefused for an invalid token,
+        and UnstorableText for a `prefix` that the database cannot store.
         """
         check_text(self.prefix, "the beginning of an id")
         token_prefix = token_of(self.token.encode()).prefix if self.token else ""

@@ -1,12 +1,11 @@
 """Chooses the advised policy for a conversation, or for several.
 
-Each conversation has the same weight, whatever its length. The cost of a policy is the mean of its
-relative costs in the conversations. The share of facts held is also a mean. Conversations that are
-far larger than the rest are not counted (see `outliers`).
+Each conversation has the same weight, whatever its length. The cost of a policy and its share of
+facts held are means over the conversations. Conversations that are far larger than the rest are not
+counted (see `outliers`).
 
-The conversations are divided into two halves (see `is_of_first_half`). A window is only advised if
-it saves enough in both halves. If sending everything does not fit the model, a window need not save
-anything.
+The conversations are divided into two halves (see `is_of_first_half`). A new window must save
+enough in both halves, unless sending everything does not fit the model.
 """
 
 from __future__ import annotations
@@ -46,10 +45,10 @@ def advise(
     goals: Goals = USUAL,
     prices: Prices = NO_PRICES,
 ) -> Advice:
-    """Return the advice for these conversations.
+    """Return the advice for all these conversations together.
 
-    Conversations may be in groups (`Measured.group`). If the advice for one group contradicts the
-    advice for another, the verdict is GROUPS_DIFFER.
+    Conversations may be in groups (`Measured.group`). The verdict GROUPS_DIFFER means that a group
+    gets different advice from all conversations together.
     """
     listed = list(measured)
     if len({each.group for each in listed}) > 1:
@@ -92,8 +91,8 @@ def advise_groups(
 ) -> tuple[Advice, dict[str, Advice]]:
     """Return the advice for all conversations together, and the advice for each group by its name.
 
-    If the advice for one group contradicts the advice for another, the first advice has the verdict
-    GROUPS_DIFFER and no advised policy.
+    The verdict GROUPS_DIFFER means that a group gets different advice from all conversations
+    together. The advice for all conversations then has no advised policy.
     """
     groups: dict[str, list[Measured]] = {}
     for each in measured:
@@ -172,11 +171,14 @@ def _counts_alike(each: Measured) -> bool:
 
 
 def outliers(measured: Sequence[Measured]) -> set[str]:
-    """Return the ids of conversations that are far larger than the rest.
+    """Return the ids of conversations that are far larger than the others.
 
-    Two numbers are compared: the tokens of a conversation, and the smallest limit that holds all
-    needed facts. A conversation is far larger if one of them is more than four times the 90th
-    percentile of the rest.
+    The conversation with the most tokens is an outlier if it has more than four times the 90th
+    percentile of the others. The same rule applies to the smallest limit that holds all needed
+    facts.
+
+    The comparison is repeated without the outliers, until there is no further outlier. Fewer than
+    three conversations have no outlier.
     """
     known = {each.id: known_figures(each) for each in measured}
     apart: set[str] = set()
@@ -199,10 +201,11 @@ def _largest(known: Mapping[str, Figures], name: str) -> Iterable[str]:
 
 
 def at_share(ordered: Sequence[int], share: float) -> int:
-    """Return the number up to which this share of the numbers `ordered` lies, such as the median
-    for 0.5. `ordered` must be sorted.
+    """Return a percentile of sorted numbers: for a `share` of 0.5 the median, and for 0.9 the 90th
+    percentile.
 
-    Of 1, 2, 3 and 4, a share of 0.5 gives 2, and 0.9 gives 4.
+    The percentile is always one of the numbers: of 1, 2, 3 and 4, a share of 0.5 gives 2, and 0.9
+    gives 4.
     """
     return ordered[max(0, -(-int(len(ordered) * share * 10) // 10) - 1)]
 

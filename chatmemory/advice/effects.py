@@ -55,11 +55,11 @@ def effect_of(
     goals: Goals = USUAL,
     prices: Prices = NO_PRICES,
 ) -> Effect:
-    """Return the effect of setting policies: each pair is a conversation and its new policy. The
-    policy None sends everything.
+    """Return the effect of setting a new policy for each conversation. `pairs` has each
+    conversation with its new policy. The policy None sends everything.
 
     Each conversation has the same weight. Conversations that cannot be measured are left out, and
-    listed in `Effect.measured`.
+    their ids are in `Effect.measured.left_out`.
     """
     left_out: dict[LeftOut, list[str]] = {}
     found: list[tuple[Counted, Tally, Tally, Policy | None]] = []

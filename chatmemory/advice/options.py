@@ -22,11 +22,11 @@ def known_figures(each: Measured) -> Figures:
 
 
 def is_of_first_half(id: str) -> bool:
-    """Return whether a conversation is in the first half of the conversations. An advice is checked
-    in each half.
+    """Return whether a conversation is in the first of the two halves in which an advice is
+    checked.
 
-    A digest of the id decides, so that a conversation never changes its half. The halves may differ
-    in size.
+    This depends only on a hash of the id, so a conversation never changes its half. The halves may
+    differ in size.
     """
     return hashlib.sha256(id.encode()).digest()[0] < 128
 
@@ -34,12 +34,13 @@ def is_of_first_half(id: str) -> bool:
 class Counted(NamedTuple):
     """A conversation that counts for an advice, with numbers that are computed once.
 
-    `measured` is the conversation, and `figures` are its figures under the tried policies. `half`
-    is 0 for the first half of the conversations, else 1 (see `is_of_first_half`). `per_fact` is 1
-    divided by the number of facts needed again, or 0 if no fact was needed.
-
-    `parts` are prices per token, divided by the cost of sending everything. They are for tokens
-    that are sent anew, read from the prompt cache, and written to the prompt cache.
+    - `measured`: the conversation.
+    - `figures`: its figures under the tried policies.
+    - `half`: 0 for the first half of the conversations, else 1 (see `is_of_first_half`).
+    - `parts`: the cost of one token, divided by the cost of sending everything in this
+      conversation. The three numbers are for tokens outside the prompt cache, tokens read from the
+      cache, and tokens written to the cache.
+    - `per_fact`: 1 divided by the number of facts needed again, or 0 if no fact was needed.
     """
 
     measured: Measured
@@ -252,10 +253,10 @@ class Options:
 
 
 def cheapest(option: Option) -> tuple[float, float, int, int]:
-    """Return the sort key that puts the best option first: the cheapest, and if costs are equal,
-    the option that holds most facts.
+    """Return a sort key: sorted by this key, the option with the lowest cost comes first.
 
-    Then fewer repetitions and a smaller limit come first.
+    Options of equal cost are sorted by the share of facts held, largest first. After that, fewer
+    repetitions and then a smaller limit come first.
     """
     limit = option.policy.limit if option.policy else 0
     return round(option.cost, 9), -round(option.share, 9), option.repeated, limit

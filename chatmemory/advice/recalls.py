@@ -44,9 +44,11 @@ class Recalls:
         self._of_each: dict[str, list[Recall]] = {}
 
     def add(self, histories: Sequence[History], measured: Measured) -> None:
-        """Add a conversation; `measured` has its figures for the advice. `histories` has its
-        history once for each requested policy, in the order of `policies`: each policy may count
-        tokens differently.
+        """Add a conversation. `measured` has the figures from which the advice is made.
+
+        `histories` has the conversation's history once for each item of `policies`, in the same
+        order. These histories can differ in their token counts, because each policy has its own
+        estimator.
         """
         if histories:
             found = recalls_of(histories, self.policies, self.rules)

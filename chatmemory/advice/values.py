@@ -65,14 +65,14 @@ class Verdict(StrEnum):
     """The action that an advice suggests, or the reason why it suggests none.
 
     - KEEP: keep the policy in force.
-    - CHANGE: set another limit.
+    - CHANGE: set another limit, or other options of the policy.
     - SEND_EVERYTHING: use no limit.
-    - CHEAPEST: a change that is chosen by cost alone, because no fact was needed again.
+    - CHEAPEST: use the cheapest option. Only costs were compared, because no fact was needed again.
     - CLIENT: clients decide what is in memory, so that only they can use the advised limit.
     - REFUSED: a provider would reject the current windows.
     - TOO_FEW: no conversation could be counted.
     - DOES_NOT_FIT: no option both fits the model and holds enough facts.
-    - GROUPS_DIFFER: the groups of conversations get different advice.
+    - GROUPS_DIFFER: a group of conversations gets different advice from all conversations together.
     """
 
     KEEP = "keep"
@@ -186,7 +186,7 @@ class Option:
 
     @property
     def repeated(self) -> int:
-        """The number of messages in which users or tool calls repeat what had left memory."""
+        """The number of incidents in which a user repeats facts, or a tool is called again."""
         return self.tally.again
 
     @property
@@ -230,8 +230,8 @@ class Scope:
     in_part: int = 0
 
     def to_dict(self) -> JsonDict:
-        """Return the scope as JSON. For each reason, it has the number of conversations
-        left out.
+        """Return the scope as a JSON object. Its member `left_out` has the number of conversations
+        for each reason, without their ids.
         """
         return {
             "conversations": self.conversations,
@@ -250,15 +250,16 @@ class Scope:
 class PromptFigures:
     """Figures of the prompts of the measured conversations.
 
-    If everything is sent, the longest prompt has `longest` tokens. `needed_limit` is the smallest
-    limit that has room for the largest turn and the system message.
+    - `longest`: the tokens of the longest prompt, if everything is sent.
+    - `needed_limit`: the smallest limit that has room for the largest turn and the system message.
+    - `refused`: the provider that would reject the current windows, or "".
 
-    The other fields are about the prompts under the policy in force:
+    The other fields are about the prompts under the policy in force. Without a policy, or if a
+    client decides what is in memory, they are about the prompts of sending everything.
 
     - `calls`: the number of prompts.
     - `changed`: the number of prompts that do not begin with the whole previous prompt.
     - `short`: the number of prompts that are too short for the provider's prompt cache.
-    - `refused`: the provider that would reject the current windows, or "".
     """
 
     longest: int = 0
@@ -278,14 +279,16 @@ def are_few(needed: int) -> bool:
 class Advice:
     """The advice for a conversation, or for several.
 
-    - `verdict`: what to do.
+    - `verdict`: the suggested action, or the reason why there is none.
     - `measured`: the conversations that the advice was measured on.
-    - `pick`: the advised option, or None if nothing can be advised.
-    - `today`, `everything`: the options of the policy in force and of sending everything; None if
-      not measured.
-    - `options`: all tried windows with room for the largest turn, cheapest first.
-    - `dominated`: how many of the `options` are worse in every way than another option.
-    - `others`: at most three further options to show.
+    - `pick`: the advised option, or None if no policy is advised. For the verdict KEEP, it is the
+      policy in force.
+    - `today`: the policy in force as an option, or None if not measured.
+    - `everything`: sending everything as an option, or None if not measured.
+    - `options`: the tried windows, cheapest first. Windows that are too small for the largest turn
+      are left out. So are windows that hold none of the needed facts.
+    - `dominated`: how many of the `options` are worse than another option (see `Option.dominates`).
+    - `others`: at most three further options to show beside `pick`.
     - `prompts`: figures of the prompts, such as the longest.
     - `goals`: the goals that an advised window must reach.
     """
@@ -337,7 +340,7 @@ class Advice:
         return self.pick.text if self.pick and not self.pick.mixed else None
 
     def is_dominated(self, option: Option) -> bool:
-        """Return whether a measured option is better than `option`; see `Option.dominates`."""
+        """Return whether any measured option is better than `option` (see `Option.dominates`)."""
         return self.better_than(option) is not None
 
     def better_than(self, option: Option) -> Option | None:

@@ -21,8 +21,8 @@ NAMED = 3  # ids of conversations in a sentence
 
 
 def policy_short(policy: Policy | None) -> str:
-    """Return a policy in a few words, such as `80,000 tokens, trimmed to 50 % when full`. For None,
-    and for a policy that only measures, it is `Everything`.
+    """Return a policy in a few words, such as `80,000 tokens, trimmed to 50 % when full`. The text
+    is `Everything` for None, and for a policy that evicts nothing (`meters_only`).
     """
     if policy is None or policy.meters_only:
         return "Everything"
@@ -31,7 +31,7 @@ def policy_short(policy: Policy | None) -> str:
 
 def policy_long(policy: Policy | None) -> str:
     """Return a policy as an instruction, such as `Set the limit to 80,000 tokens, trimmed to …`.
-    For None, and for a policy that only measures, it is `Send everything`.
+    The text is `Send everything` for None, and for a policy that evicts nothing (`meters_only`).
     """
     if policy is None or policy.meters_only:
         return "Send everything"
@@ -39,9 +39,8 @@ def policy_long(policy: Policy | None) -> str:
 
 
 def policy_verb(policy: Policy | None) -> str:
-    """Return the label of the button that sets a policy, such as `Set limit to 80,000`. Options of
-    the policy are not named. For None, and for a policy that only measures, it is `Send
-    everything`.
+    """Return the label of the button that sets a policy, such as `Set limit to 80,000`. The label
+    is `Send everything` for None, and for a policy that evicts nothing (`meters_only`).
     """
     if policy is None or policy.meters_only:
         return "Send everything"
@@ -80,8 +79,8 @@ def cost_words(cost: float) -> str:
 
 
 def cost_name(prices: Prices) -> str:
-    """Return the name of the cost figure on pages: `relative cost`, or without prices of cached
-    tokens, `relative tokens`.
+    """Return the name of the cost figure on pages: `relative cost`, or `relative tokens` if there
+    is no price of cached input tokens.
     """
     return "relative cost" if prices.priced == "cache" else "relative tokens"
 
@@ -119,10 +118,11 @@ def effect_sums(effect: Effect) -> list[tuple[str, str]]:
 
 
 def effect_warning(effect: Effect) -> str:
-    """Return a warning if the previewed policy costs more than sending everything, else "".
+    """Return a warning if the previewed policy costs at least 0.5 % more than sending everything,
+    else "".
 
-    If sending everything is better in every way, the warning says so. Otherwise it says how many
-    conversations would cost more than sending everything.
+    If the policy has no advantage over sending everything (see `Effect.is_dominated`), the warning
+    advises to send everything. Otherwise, it says how many conversations would cost more.
     """
     after, number = effect.after, effect.measured.conversations
     if after is None or after.cost < DEARER:
@@ -189,8 +189,8 @@ def cause_words(advice: Advice, provider: str = "", least: int = 0) -> str:
 def headline(advice: Advice) -> str:
     """Return what the advice says to do in one sentence, without a full stop.
 
-    For the verdict CHEAPEST, the sentence names the cheapest limit, but does not advise it. Answers
-    may need earlier messages although no fact was needed again.
+    For the verdict CHEAPEST, the sentence only names the cheapest limit, such as `Cheapest limit: 8
+    messages`. If sending everything is cheapest, it is `Send everything`.
     """
     pick, goals = advice.pick, advice.goals
     match advice.verdict:
@@ -417,9 +417,8 @@ def _apart(scope: Scope) -> str:
 
 
 def dominated_words(advice: Advice) -> str:
-    """Return a sentence about the number of tried windows that are not shown; "" if all are shown.
-
-    A window is not shown if another option costs less and holds as many facts.
+    """Return a sentence that says how many tried windows are worse than another option (see
+    `Advice.dominated`). Return "" if no window is worse.
     """
     if not advice.dominated:
         return ""

@@ -17,14 +17,16 @@ from chatmemory.messages.json_values import JsonValue
 
 
 class LengthRequired(ChatMemoryError):
-    """Raised for a body without a Content-Length, which the server cannot read."""
+    """Raised under WSGI for a body that is sent in chunks, without a Content-Length."""
 
 
 class BodyLimit(NamedTuple):
     """The size limit of a request's body, in bytes.
 
-    `size` is the limit of the content, or of the file in a form, and `setting` names the setting
-    with this limit. The other fields of such a form may have `beside` more bytes.
+    - `size`: the limit of the whole body. In a form with an uploaded file, it is the limit of the
+      file.
+    - `setting`: the name of the setting that has `size`, such as `CHATMEMORY["PUT_BYTES"]`.
+    - `beside`: the limit of all other fields in a form with an uploaded file; else 0.
     """
 
     size: int
@@ -54,11 +56,11 @@ def api_limit(method: str | None) -> BodyLimit:
 
 
 def check_body(request: HttpRequest, limit: BodyLimit) -> None:
-    """Check the length of a body before the body is read.
+    """Check the length of a body before the body is parsed.
 
     Raises RequestDataTooBig for a body above `limit`. Under WSGI, raises LengthRequired for a body
-    that is sent in chunks, without a length. Under ASGI, such a body has already arrived: its
-    length is set in the request.
+    that is sent in chunks, without a length. Under ASGI, a body without a length is measured, and
+    CONTENT_LENGTH is set in `request.META`.
     """
     declared = request.META.get("CONTENT_LENGTH", "")
     is_wsgi = "wsgi.input" in request.META
@@ -83,8 +85,10 @@ def declared_length(header: str) -> int:
 
 
 class StrictJSONParser(BaseParser):
-    """Parses JSON strictly: no NaN, numbers and depth within bounds, and no property twice. Within
-    messages, only the property `type` is checked for repetition.
+    """Parses JSON strictly. NaN, huge numbers, deep nesting and a property twice in an object are
+    errors.
+
+    Messages, and lists within lists, are not checked for repeated properties.
 
     Raises ParseError for other JSON, and UnsupportedMediaType for a compressed body.
     """

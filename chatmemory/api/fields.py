@@ -1,7 +1,8 @@
 """Fields of request bodies and queries that are stricter than the fields of REST framework.
 
-Messages are read in the format that the request names. Reading may drop or join items of the sent
-list. Client ids and errors still refer to the items of the sent list.
+A request has a list of messages in a message format. In some formats, an item of this list is
+several messages, a part of a message, or no message. Client ids (the caller's own ids of messages)
+and errors therefore refer to the items of the list.
 """
 
 from __future__ import annotations
@@ -115,10 +116,8 @@ class NameFieldSchema(OpenApiSerializerFieldExtension):  # type: ignore[no-untyp
 
 @extend_schema_field({"type": "string"})
 class CacheField(NameField):
-    """The name of a provider's prompt cache.
-
-    Other fields named `provider` have other values than this one. So the OpenAPI document shows
-    this field as a plain string, not as an enumeration.
+    """The name of a provider with a known prompt cache, such as `openai`. The OpenAPI document
+    describes the name as a plain string, not as an enumeration.
     """
 
 
@@ -269,8 +268,8 @@ class MessagesFieldSchema(OpenApiSerializerFieldExtension):  # type: ignore[no-u
 class SentMessages:
     """The messages that were read from a list of `count` items in a request.
 
-    `places` has, for each message, the position of its item in that list, from 0. `losses` are the
-    details that could not be read.
+    - `places`: for each message, the index of its item in the list.
+    - `losses`: the details in the list that a `ChatMessage` cannot express. They are lost.
     """
 
     messages: list[ChatMessage]

@@ -127,7 +127,8 @@ class Guarded(APIView):
         """Check the request before its body is read.
 
         Raises RequestDataTooBig or LengthRequired for the body. Raises Throttled if the caller has
-        sent too many requests, or the client's address too many without a valid token or session.
+        sent too many requests. Also raises Throttled if the client's address has sent too many
+        requests without a valid token or session.
         """
         check_body(request._request, self.limit(request.method))
         try:

@@ -65,10 +65,12 @@ class KeyReused(ChatMemoryError):
 
 
 def idempotent(handler: Handler, ahead: Callable[[Request, str], None] | None = None) -> Handler:
-    """Return a handler that observes the header Idempotency-Key.
+    """Return a handler that carries out repeated requests with the same Idempotency-Key only once.
+    Requests without this header go to `handler` as usual.
 
-    `ahead` is called before anything is locked, with the request and the conversation's id. It is
-    only called if the request has the header, and its URL names a conversation.
+    `ahead` is called with the request and the conversation's id, before the key and the
+    conversation are locked. It is not called for a request without the header, or without a
+    conversation in its URL.
     """
 
     @wraps(handler)
@@ -121,11 +123,11 @@ def read_key(header: str) -> str:
 
 @contextmanager
 def claimed_key(caller: str, key: str) -> Iterator[None]:
-    """Hold an idempotency key during the transaction of the change and its response. Raises
+    """Run the block in a transaction that holds the idempotency key `key` of a caller. Raises
     KeyInUse while another request holds the key.
 
-    On SQLite, a request in another process does not get this error: it waits until the transaction
-    ends, and then finds the response.
+    On SQLite, KeyInUse is only raised for requests in the same process. A request in another
+    process waits until this transaction ends.
     """
     claim = (caller, key)
     in_use = f"the first request with the key {key!r} is still in progress: try again later"

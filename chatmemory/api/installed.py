@@ -1,4 +1,6 @@
-"""Raises an error on import if the project has the API's routes, but not its Django application."""
+"""Raises AppMissing on import unless the application `chatmemory` is in INSTALLED_APPS. The API's
+routes (`chatmemory.api.urls`) import this module first.
+"""
 
 from chatmemory.settings_reader import require_apps
 

@@ -109,10 +109,11 @@ def _kind_schema(kind: type[Policy], name_of_kind: str, stored: bool = False) ->
 
 
 def with_default(schema: Schema, default: object) -> Schema:
-    """Return the schema of an optional member of a request, with the default value in its
-    description.
+    """Return a copy of a schema with the default value in its description. `schema` is that of an
+    optional member of a request.
 
-    The keyword `default` is not used: generators would then require the member in every request.
+    The default is not given by JSON Schema's keyword `default`: client generators would then
+    require the member in every request.
     """
     note = f"By default `{json.dumps(default)}`."
     return {**schema, "description": " ".join(filter(None, (schema.get("description"), note)))}
@@ -268,8 +269,8 @@ class OperationSchema(AutoSchema):
     def get_operation(
         self, path: str, path_regex: str, path_prefix: str, method: str, registry: ComponentRegistry
     ) -> Schema | None:
-        """Return the description of an operation, and add the named schemas to the document. None
-        if the operation is excluded from the document.
+        """Return the description of an operation, or None if the document leaves out the operation.
+        Also adds this module's named schemas, such as `ChatMessage`, to the document.
         """
         for name, schema in _components().items():
             component = ResolvedComponent(  # type: ignore[no-untyped-call]  # drf-spectacular has no types here

@@ -95,13 +95,15 @@ def reads(
     refusals: Sequence[int] = (),
     is_conditional: bool = False,
 ) -> Callable[[Handler], Handler]:
-    """Return a decorator for a handler that changes nothing. `name` is the operation id of the
-    handler.
+    """Return a decorator for a handler that changes nothing. The handler gets the checked values of
+    the query or body as `parameters`, and the OpenAPI document describes the handler.
 
-    `query` or `body` is the class that checks the parameters, and `response` describes the response
-    in the OpenAPI document. `refusals` are error statuses of this handler, in addition to those of
-    every handler. With `is_conditional`, the handler answers 304 if the caller already has the
-    response.
+    - `response`: the schema or serializer of the response.
+    - `name`: the operation id.
+    - `body` or `query`: the class that checks the request's body or its query parameters.
+    - `refusals`: error statuses that only this handler has, such as 409.
+    - `is_conditional`: whether the document has If-None-Match and the status 304. The handler
+      itself must answer 304.
     """
     more = (*refusals, *(WITH_A_BODY if body else ()))
     parameters: list[OpenApiParameter | type[Query]] = [query] if query else []
@@ -118,11 +120,16 @@ def changes(
     body: Shape | None = None,
     headers: Sequence[OpenApiParameter] = (IF_MATCH, IDEMPOTENCY_KEY),
 ) -> Callable[[Handler], Handler]:
-    """Return a decorator for a handler that changes something. It documents the handler and makes
-    it idempotent. `name` is its operation id.
+    """Return a decorator for a handler that changes something. The handler gets the checked values
+    of the body as `parameters`, and the OpenAPI document describes the handler. A repeated request
+    with the same Idempotency-Key is carried out only once.
 
-    `body` is the class that checks the body, and `response` describes the response in the OpenAPI
-    document.
+    - `response`: the schema or serializer of the response; None for an empty response.
+    - `name`: the operation id.
+    - `status`: the status of a successful response.
+    - `body`: the class that checks the body.
+    - `headers`: the headers that the document describes, in addition to common headers such as
+      Retry-After.
     """
     more = (*WITH_A_BODY, *OF_CHANGES)
     document = _documents(name, status, response, body, [*headers, _REPLAYED], more)

@@ -122,9 +122,15 @@ class ChangeMemoryRequest(Body):
 
 
 class CompactRequest(Body):
-    """A summary, and the messages that it replaces: those in `covering`, or all but the newest
-    (`keep_last` messages, or `keep_tokens` tokens). The body has exactly one of these three
-    members.
+    """A summary, and a choice of the messages that it replaces. The body has exactly one of these
+    members:
+
+    - `covering`: the summary replaces the messages with these seqs.
+    - `keep_last`: the summary replaces all but this number of the newest messages.
+    - `keep_tokens`: the summary replaces all but the newest messages, which together have at most
+      this number of tokens.
+
+    With `keep_last` and `keep_tokens`, a leading system message and pinned messages also stay.
     """
 
     summary = fields.TextField(
@@ -165,8 +171,9 @@ class MessagesRequest(Body):
     format = fields.FormatField()
 
     def validate(self, attrs: Parameters) -> Parameters:
-        """Add `sent` to the checked values: the messages that were read. Raises InvalidField with
-        the position of an invalid message.
+        """Return the checked values with one more: `sent`, the messages of the request as
+        `SentMessages`. Raises InvalidField, which names an invalid message by its index, such as
+        `messages[2]`.
         """
         setting = cast("fields.MessagesField", self.fields["messages"]).setting
         attrs["sent"] = fields.read_messages(attrs["messages"], attrs["format"], setting=setting)
@@ -187,8 +194,11 @@ class AddRequest(MessagesRequest):
     )
 
     def validate(self, attrs: Parameters) -> Parameters:
-        """Add `sent` and `new` to the checked values: the messages that were read, and these
-        messages with their client ids.
+        """Return the checked values with two more. `sent` has the messages of the request as
+        `SentMessages`, and `new` has these messages as `NewMessage`, each with its client id.
+
+        Raises InvalidField for an invalid message. Also raises it if the request has client ids,
+        but not one for each item of its list.
         """
         attrs = super().validate(attrs)
         attrs["new"] = attrs["sent"].with_client_ids(attrs.get("client_ids"))
@@ -201,8 +211,10 @@ class ListRequest(serializers.BaseSerializer[Any]):  # it reads, and has no row
     document = {"application/json": ref("MessageList")}
 
     def run_validation(self, data: JsonValue = empty) -> Parameters:
-        """Return a dictionary. `messages` is the list as it was sent, and `sent` has the messages
-        that were read from it. Raises InvalidField if the list or a message is invalid.
+        """Return two values of the body: `messages` is `data` itself, a list of JSON objects.
+        `sent` has the messages of this list as `SentMessages`.
+
+        Raises InvalidField if the list or a message is invalid.
         """
         return {"sent": fields.read_messages(data, field=""), "messages": data}
 
@@ -322,8 +334,9 @@ def read_body(shape: Shape, request: Request) -> Parameters:
     """Return the checked values of a request's body. Raises ValidationError or InvalidField for an
     invalid value.
 
-    The body is read only once per request. The decoded lists of messages in the body are emptied
-    after reading, because these lists take more memory than the messages read from them.
+    The body is checked only once per request: later calls return the same values. Lists of messages
+    in the values (`messages`, `conversations`) are emptied to save memory. Use the values that were
+    made from these lists, such as `sent`.
     """
     body: Parameters | None = getattr(request, "checked_body", None)
     if body is None:
@@ -335,15 +348,14 @@ def read_body(shape: Shape, request: Request) -> Parameters:
 
 
 def read_ahead(shape: Shape, request: Request, memory_id: str) -> None:
-    """Do the slow work of a request before the conversation is locked. `shape` is the class of the
-    body.
+    """Do the slow work of a request before the conversation is locked, and put the results into the
+    checked body. `shape` is the class that checks the body.
 
     - Messages are read, and their tokens are counted.
-    - The replacement of the window by a list, or of messages by a summary, is prepared but not
-      stored.
-    - For a new policy, the tokens in the window are counted again.
+    - A new window, or a compaction, is prepared but not stored.
+    - If a new policy has another estimator, the tokens of the window are counted again.
 
-    Errors are ignored here, and raised when the body is used.
+    Errors are ignored here, because the handler raises them again.
     """
     with suppress(ChatMemoryError, APIException):
         body = read_body(shape, request)

@@ -52,11 +52,11 @@ def response(
 
 
 def whole_json(texts: Iterable[str]) -> HttpResponse:
-    """Return a JSON response from parts of its text. The parts are encoded one by one, because a
+    """Return a JSON response from parts of its text. Each part is encoded separately, because the
     joined text would take several times the memory.
 
-    The response is complete before it is sent, so that a slow reader holds no connection to the
-    database.
+    The response is complete before it is sent. So a slow client does not occupy a database
+    connection.
     """
     buffer = BytesIO()
     for text in texts:
@@ -214,7 +214,7 @@ class HistorySerializer(Json):
 
 
 class QuoteSerializer(Json):
-    """A message that matches a query of `search_history`."""
+    """A message that a search of the history found, with a quote around the match."""
 
     number = serializers.IntegerField(help_text="The seq of the message.")
     role = serializers.CharField(help_text=f"One of {', '.join(ROLES.values())}.")
@@ -270,7 +270,9 @@ class EvictedSerializer(Json):
 
 
 class ChangeSerializer(Json):
-    """The effect of one change."""
+    """The effect of one change on memory: its step, the added message, the messages that left, and
+    the totals before and after.
+    """
 
     kind = serializers.CharField()
     ignored = serializers.BooleanField(help_text="Whether the change had no effect.")
@@ -362,7 +364,7 @@ class DoneSerializer(Json):
 
 
 class RepairSerializer(Json):
-    """How the messages of this response differ from the stored window."""
+    """The repairs that a response shows: how its messages differ from the stored window."""
 
     provider = serializers.CharField()
     seqs = serializers.ListField(

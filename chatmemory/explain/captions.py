@@ -49,11 +49,10 @@ class Caption:
 
 
 def caption(change: ChangeResult, note: str = "") -> Caption:
-    """Return the caption of a change. If the change is only simulated, the caption says what would
-    happen.
+    """Return the caption of a change. The caption of a simulated change says what would happen.
 
-    `note` is the note of the step. After an add that evicted messages, the caption ends with the
-    note, such as why no summary replaced them. Notes of imports and branches are left out.
+    `note` is the note of the step. The caption of an add that evicted messages usually ends with
+    this note, and other captions ignore it.
     """
     in_tokens = change.policy is None or change.policy.unit != "messages"
     gained, lost = change.gained, change.lost

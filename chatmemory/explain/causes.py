@@ -214,13 +214,12 @@ _MISFITS = {
 def cause_of(
     reason: Reason, misfit: CannotFit | None = None, by_client: bool = False, kind: str = ""
 ) -> Cause:
-    """Return the words for a reason.
+    """Return the words for a reason why a message left memory.
 
-    - `misfit`: if the message left in the step that added it, why it could not stay; else None.
-    - `by_client`: whether a client decided the change. The reasons are then guesses from the
-      client's lists.
-    - `kind`: the kind of the step. With "repair", the words for `Reason.SET` say that the repair
-      left the message out.
+    - `misfit`: why the message could not stay, if it left in the step that added it; else None.
+    - `by_client`: whether a client decided the change. The words then only say what the client's
+      message list shows.
+    - `kind`: the kind of the step. Only "repair" makes a difference to the words.
     """
     if by_client and reason in _BY_CLIENT:
         return _BY_CLIENT[reason]
@@ -230,8 +229,8 @@ def cause_of(
 
 
 def short_reason(reason: Reason, misfit: CannotFit | None = None, by_client: bool = False) -> str:
-    """Return a few words for a reason, without the message that caused the eviction. The arguments
-    are those of `cause_of`.
+    """Return a few words for a reason, such as `memory was full`. The words name no message. The
+    arguments are those of `cause_of`.
     """
     return cause_of(reason, misfit, by_client).short
 
@@ -258,11 +257,11 @@ def cause_in(change: ChangeResult, evicted: Eviction) -> Cause:
 
 
 def choice(change: ChangeResult) -> str:
-    """Return words for the messages that a change evicted because of the limit. The words can
-    follow "was": `the oldest`.
+    """Return which messages a change evicted because of the limit, in words such as `the oldest`.
+    The words can follow "was" or "were".
 
-    If older messages are pinned, the words are `the oldest that could leave`. If the policy has a
-    rule of its own, they are those of `own_choice`.
+    If older messages stayed because they are pinned, the words are `the oldest that could leave`.
+    If the policy has its own rule of eviction, the words are those of `own_choice`.
     """
     oldest = "the oldest that could leave" if change.passed_pins else "the oldest"
     return own_choice(change) or oldest
@@ -292,11 +291,11 @@ def note_of(change: ChangeResult, evicted: Eviction) -> str:
 
 
 def line_of(change: ChangeResult, evicted: Eviction, is_first: bool) -> str:
-    """Return why a message left, in the words that a receipt writes after its name: `the oldest`,
-    `next oldest` or `its result`.
+    """Return why a message left, in the words that follow the name of the message in a receipt:
+    `the oldest`, `next oldest` or `cleared`.
 
-    `is_first` is True for the first message that leaves because of the limit: `the oldest`, not
-    `next oldest`.
+    `is_first` is True for the first message that leaves because of the limit. That message is `the
+    oldest`, and later messages are `next oldest`.
     """
     line = cause_in(change, evicted).line
     if not line:
@@ -306,10 +305,10 @@ def line_of(change: ChangeResult, evicted: Eviction, is_first: bool) -> str:
 
 
 def detail_of(change: ChangeResult, evicted: Eviction) -> str:
-    """Return a sentence about the reason of an eviction.
+    """Return a sentence about the reason of an eviction, for the answers of *Why?* on pages.
 
-    For evictions because of the limit, `explain.reasons` writes a sentence with the numbers
-    instead.
+    Returns "" if a policy evicted the message because of the limit (`Reason.CAPACITY`). For these
+    evictions, `explain.reasons` writes a sentence with numbers.
     """
     would, cause, then = change.is_of_draft, cause_in(change, evicted), at_step(change)
     message = named(evicted.seq)
@@ -366,10 +365,11 @@ def _listed(change: ChangeResult, left: Sequence[Eviction]) -> Iterator[str]:
 
 
 def why_no_fit(change: ChangeResult, message: Eviction) -> str:
-    """Return a sentence with the sum that shows why an added message did not fit.
+    """Return why an added message did not fit, as a sentence with a sum: `With the system message,
+    #5 needs 905 of 800 tokens.`
 
-    Such a message left again in the step that added it. Only pinned messages and the first system
-    message were beside it.
+    `message` is the eviction of the message, which left in the step that added it. Returns "" if
+    the policy is not installed.
     """
     policy, name = change.policy, named(message.seq)
     remaining = change.after.without(change.pinned)

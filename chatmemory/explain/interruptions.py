@@ -1,5 +1,5 @@
-"""Words for interrupted tool calls: calls with fewer results than they need. The model does not see
-them.
+"""Words for interrupted tool calls: calls whose results are missing or have other tool call IDs.
+The policy hides these calls from the model.
 """
 
 from __future__ import annotations

@@ -110,9 +110,11 @@ def _no_room(change: ChangeResult, evicted: Eviction, lines: Receipt) -> str:
 
 
 def how_it_left(change: ChangeResult, seq: int) -> str:
-    """Return why a message left: `when #43 arrived: 55 tokens over the limit`. The arrival is only
-    named if exactly one other message was added. For a summary, the words are `when a summary
-    replaced it`.
+    """Return when and why a message left, such as `when #43 arrived: 55 tokens over the limit` or
+    `when a summary replaced it`.
+
+    If no other message was added, the text is usually only the reason, such as `memory was
+    cleared`. Raises LookupError if the message did not leave.
     """
     evicted = change.eviction_of(seq)
     if evicted and evicted.reason is Reason.SUMMARIZED and not change.by_client:
@@ -204,10 +206,11 @@ def why_in(
     is_summary: bool = False,
     clearing: Clearing | None = None,
 ) -> Explanation:
-    """Explain why a message is in memory, and how much must be added until the message leaves.
+    """Explain why a message is in memory, and when it leaves, such as `after 85 more tokens`.
 
-    If the message is a tool result that was cleared, `clearing` is the change that cleared it. Then
-    the explanation says why a placeholder replaced the result.
+    - `is_summary`: whether the message is a summary of a compaction.
+    - `clearing`: for a cleared tool result, the change that cleared the result; else None. With
+      `clearing`, the explanation says why a placeholder replaced the result.
 
     Raises LookupError if the message is not in this window.
     """
@@ -302,13 +305,10 @@ def _is_kept(window: WindowView, row: MessageView) -> bool:
 
 
 def room_before(window: WindowView, position: int) -> int:
-    """Return how much must be added until the message at `position` leaves, in the unit of the
-    policy's limit.
+    """Return how much must be added until the message at index `position` leaves, in the unit of
+    the policy's limit. 1 or less means that the next add, or the next turn, may evict the message.
 
-    All older messages leave first, except pinned messages and the first system message. A tool
-    result leaves with its tool call. With options such as `low_water`, the message may stay longer
-    than the number says. If a policy with such options has messages over a lowered limit, the next
-    add evicts them, and the result is 1.
+    With options such as `low_water`, the message may stay longer than the number says.
     """
     policy = window.policy
     assert can_decide(policy)

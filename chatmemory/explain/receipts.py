@@ -28,12 +28,16 @@ OVERHEAD, NOTHING_LEFT = "Request overhead", "Nothing is left to send"
 class ReceiptLine:
     """A line of a receipt: a label and an amount.
 
-    - `kind`: `total`, `plus`, `minus`, `fits`, `over` (the sum is above the limit) or `ahead` (the
-      sum is within the limit, but trimming goes on).
-    - `amount`, `unit`: the amount in this unit, negative for `minus`.
-    - `tokens`: the amount in tokens, or None if `unit` is tokens.
-    - `sub`: whether the line is a detail of the line above.
-    - `seq`: the number of the message of this line, or None.
+    - `kind`: `total` is memory before the change. `plus` and `minus` are what is added and what
+      leaves. `over` says that memory is above its limit. `ahead` says that memory is within its
+      limit, but trimming goes on. `fits` is memory after the change, if within its limit.
+    - `amount`: for `plus` and `minus`, how much is added or leaves; negative for `minus`. For the
+      other kinds, the load of memory at this line.
+    - `unit`: the unit of `amount`, such as `tok`.
+    - `tokens`: the amount in tokens, or None if `amount` is in tokens.
+    - `sub`: whether the line is a detail of the line above, such as a tool result that left with
+      its call.
+    - `seq`: the number of the message that is added or leaves, or None.
     """
 
     label: str
@@ -82,9 +86,12 @@ def shortened(lines: Receipt) -> Receipt:
 
 
 def exceeded(lines: Receipt, seq: int) -> ReceiptLine | None:
-    """Return the line that says how far the limit was exceeded when the trimming began in which
-    this message left. Returns None if the message did not leave, or the limit was not exceeded
-    before.
+    """Return the line that says how far memory was over the limit before a message left, such as
+    `Needed: 55 tokens over the limit`.
+
+    Lines between evictions, such as `Still 20 tokens over the limit`, are skipped. The `amount` of
+    the returned line is the load of memory. Returns None if there is no such line, or if the
+    message did not leave.
     """
     limits = [line for line in _before(lines, seq) if line.kind == "over"]
     over = [line for line in limits if not line.label.startswith(STILL)]

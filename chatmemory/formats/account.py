@@ -190,11 +190,13 @@ class Account(Sequence[JsonValue]):
         content_of: Callable[[JsonValue], JsonValue] | None = None,
         kinds: Kinds | None = None,
     ) -> Iterator[Loss]:
-        """Yield what was lost when the records were read as the transcript `read`.
+        """Yield the losses: words of the records that are in no message of the transcript `read`.
 
-        A property of a record is one loss if its words are in no message. If no message was read
-        from a record, and the format does not know where the record has words, the whole record is
-        one loss. Records with a mark other than "read" are left out.
+        - A property with such words is one loss.
+        - If no message was read from a record, and `content_of` finds no words in it, the whole
+          record is searched. It is at most one loss. Types of records that have no words, according
+          to `kinds`, are not searched in this way.
+        - Records that were refused, already reported, or left to another account are skipped.
 
         `content_of` and `kinds` are fields of `Format`.
         """
@@ -288,8 +290,11 @@ def _message(n: int) -> str:
 
 @contextmanager
 def refusing_faults(called: str) -> Iterator[None]:
-    """Turn an unexpected exception of a reader into UnreadableTranscript. `called` is the name of
-    the file for the error.
+    """Turn an unexpected exception in a `with` block into UnreadableTranscript. Exceptions of
+    chatmemory are not changed.
+
+    The unexpected exception is logged. `called` says in the log record what was read, such as the
+    name of the file.
     """
     try:
         yield

@@ -660,10 +660,11 @@ def _content(block: JsonDict) -> Content:
 
 def content_of(record: JsonValue) -> JsonValue:
     """Return the parts of a record that have words of people, models or tools; None if no such part
-    is known. Words there that are in no message are reported as lost.
+    is known. Words in these parts that are in no message are reported as lost.
 
-    The parts are the content of the record's message, a text that the user typed while the agent
-    worked, and properties that no known version writes. Copies of tool results are left out.
+    The parts are the content of the record's message, and a text that the user typed while the
+    agent worked. Properties that this module does not know are also parts. Copies of tool results
+    are left out.
     """
     if record.get("type") in SPEAKERS:
         return [_OF_A_MESSAGE.without(record.get("message")), _BESIDE.without(record, "message")]

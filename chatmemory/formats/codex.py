@@ -1,8 +1,10 @@
 """Codex CLI: rollout files, one JSON record a line. This format is only read.
 
-- `response_item` records are the input and output of the model.
-- `event_msg` records are copies for the screen. They are read only if the item itself is missing.
-- In older files the items are not wrapped in records.
+- An *item* is an input or output of the model: a message, reasoning, a tool call or a tool result.
+- A `response_item` record has an item under `payload`. In older files, the record itself is the
+  item.
+- An `event_msg` record may have a copy of an item, for the screen. The copy is read only if the
+  item is in no other record. Other events have token counts, or say that turns were taken back.
 - A `compacted` record has the new window, or in older files only the summary.
 
 Source of the shapes: openai/codex, codex-rs/core/src/compact.rs and protocol/src/models.rs; for the
@@ -72,8 +74,8 @@ _ABOUT_TURNS = (
 def find(value: JsonValue) -> RawTranscript | None:
     """Return the records of a file, or None if the file is in another format.
 
-    A record has a type and a payload, or is an item itself. The first version of Codex wrote one
-    object with the session and its items.
+    The file has a list of records, or is one object with the properties `session` and `items`. The
+    first version of Codex wrote the object. Its records are the session and the items.
     """
     if isinstance(value, dict) and dict_in(value, "session") and list_in(value, "items"):
         value = [value["session"], *value["items"]]
@@ -506,11 +508,12 @@ def _output(output: JsonValue) -> str | list[Content]:
 
 
 def content_of(record: JsonValue) -> JsonValue:
-    """Return the parts of a record that have words of people, models or tools; None if no such part
-    is known. Words there that are in no message are reported as lost.
+    """Return the parts of a record that have words of people, models or tools. Words in these parts
+    that are in no message are reported as lost.
 
-    The parts are the record's item, the items of an event, a system prompt, and properties that no
-    known version writes.
+    The parts are the record's item, the texts that an event copies, a system prompt, and properties
+    that this module does not know. Returns None if no such part is known, and `NOTHING` for an
+    event that only copies a tool call.
     """
     item = _item_in(record)
     if "payload" not in record or item is not None:

@@ -85,11 +85,10 @@ _STEP_KINDS = (
 
 
 def content_of(request: JsonValue) -> JsonValue:
-    """Return the parts of a request that have words: the user's text and the model's answer. Words
-    there that are in no message are reported as lost.
+    """Return the parts of a request that may have words: the user's text, the displayed answer in
+    `response`, and the model calls in `result`, if they are recorded.
 
-    The answer is under `response` as displayed, and if recorded, under `result` as rounds of the
-    model.
+    Words in these parts that are in no message are reported as lost.
     """
     known = _BESIDE.without(request)
     if not isinstance(known, dict):

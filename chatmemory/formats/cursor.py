@@ -3,7 +3,8 @@
     {"role": "assistant", "message": {"content": [{"type": "tool_use", "name": …, "input": …}]}}
 
 Blocks have Anthropic's shape, without ids. Most transcripts have no tool results. Source of the
-shapes: published lines of transcripts of 2026, and readers of other programs.
+shapes: published lines of transcripts of 2026, and the code of other programs that read these
+transcripts.
 """
 
 from __future__ import annotations

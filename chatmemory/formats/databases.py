@@ -25,10 +25,12 @@ _MODES = slice(18, 20)  # the bytes of the header that say whether there is a wr
 
 @dataclass(frozen=True)
 class KnownDatabase:
-    """The database of a supported program, recognized by its `tables`.
+    """The SQLite database of a supported program.
 
-    `sessions` yields the sessions as JSON values in the format named `format`. Its arguments are
-    the connection, and a function that decodes the JSON text of a column.
+    - `format`: the name of the format of the sessions.
+    - `tables`: names of tables. A database that has all these tables is recognized.
+    - `sessions`: yields each session as a JSON value in the format `format`. Its arguments are the
+      connection, and a function that decodes the JSON text of a column.
     """
 
     format: str
@@ -50,8 +52,8 @@ def is_database(content: str | bytes | IO[bytes]) -> bool:
 def sessions_of(
     content: bytes | IO[bytes], bounds: JsonBounds | None
 ) -> tuple[str, Iterator[JsonValue]] | None:
-    """Return the name of a database's format, and its sessions as JSON values. None if no supported
-    program has these tables.
+    """Return the format of a database, such as "goose", and its sessions as JSON values. None if
+    the database does not have the tables of a supported program.
 
     Raises UnreadableTranscript for a damaged database, and for a value beyond `bounds`.
     """

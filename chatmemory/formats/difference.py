@@ -1,27 +1,37 @@
-"""Keeps details that messages have no fields for, as a difference that is stored with a message.
+"""Keeps details of a message's original JSON that the message has no fields for.
 
 A reader makes a message from JSON values, the *original*. A writer makes other JSON values from
-that message, the *written* values. `difference` says how the original differs from the written
-values, and is stored in the message's attributes. `applied` restores the original. If the message
-was edited meanwhile, it is written with its new texts:
+that message, the *written* values. `difference` returns how the original differs from the written
+values. This difference is stored in the message's attributes. `applied` later makes the original
+again from the written values and the difference.
+
+If the message is edited before that, its new texts are written. For this, differences follow these
+rules:
 
 - A difference does not repeat the texts of its message. Where the original has such a text, the
   difference has a hole, which names the text.
-- The hole `{"$": [name, start, end, length]}` stands for the characters from `start` to `end` of a
-  text with this length. The hole `{"$": [name]}` stands for the JSON value in a text. If the
-  original string is longer than the text, such as a data URL, the hole also has the properties
-  `before` and `after`: the rest of the string.
-- An original value replaces a written value only if the writer still writes that value. If the
-  original value has a hole, it is enough that the written value has the same shape.
+- The hole `{"$": [name, start, end, length]}` stands for the characters from `start` to `end` of
+  the text `name`. `length` is the length of the whole text.
+- The hole `{"$": [name]}` stands for the object or list whose JSON is the text `name`.
+- An original string may have more characters around the text, such as the beginning of a data URL.
+  Then the hole also has these characters, as `before` and `after`.
+- An original value replaces a written value only if the writer still writes the same value.
+- If one of the two values has a text for which there is a hole, the writer only needs to write the
+  same shape. The shape of a value is the value with "…" for each string.
 
 Differences are JSON values:
 
-    {"=": value, "was": mark}    the original value. Without "=" there was none. The mark identifies
-                                 the written value; "like" instead of "was" marks only its shape
+    {"=": value, "was": mark}    the original value, and a mark (a checksum) of the written value
+    {"=": value, "like": mark}   the original value, and a mark of the shape of the written value
+    {"was": mark}                a written value that the original does not have
+    {"like": mark}               the same, with a mark of the shape
+    {"=": value}                 an original value that is not written
     {"in": {name: difference}}   an object in which some properties differ
-    {"items": [item, …]}         a list. An item is the label of a written item ("text#1", the
-                                 second of the kind "text"), `{"at": label, …difference}`, or
-                                 `{"=": value}` for an item that is not written
+    {"items": [item, …]}         a list. An item is the label of a written item, or
+                                 `{"at": label, …difference}`, or `{"=": value}` for an
+                                 original item that is not written
+
+Labels count from 0: "text#1" is the second written item of the kind "text".
 """
 
 from __future__ import annotations
@@ -78,9 +88,11 @@ def _texts(message: ChatMessage) -> Iterator[tuple[str, str | None]]:
 
 
 def texts_in(value: JsonValue, name: str = "") -> Iterator[str]:
-    """Yield each string in a JSON value whose property has a name for texts, such as "content".
+    """Yield the strings under properties that have texts, such as "content", at any depth of a JSON
+    value. Empty strings are left out.
 
-    `name` is the name of the property that has the whole value.
+    `name` is the name of the property that has `value`, or "". A string in a list belongs to the
+    property that has the list.
     """
     if isinstance(value, dict):
         for key, each in value.items():
@@ -262,12 +274,13 @@ class _Difference:
 
 
 def applied(difference: JsonValue, written: JsonValue, texts: Texts) -> JsonValue:
-    """Return the original JSON values of a message: `written`, changed back by the stored
-    `difference`.
+    """Return the original JSON values of a message: `written`, changed by the stored `difference`.
+    If the message was edited, the result has its new texts.
 
-    `written` is what a writer makes of the message now. If the message was edited meanwhile, its
-    new texts stay. `texts` is the result of `sources_of`. A client can store anything as a
-    difference: parts that make no sense are ignored, or raise ValueError.
+    `written` has the JSON values that a writer makes of the message now. `texts` is the result of
+    `sources_of`.
+
+    Clients can store any value as a difference. A malformed part is ignored, or raises ValueError.
     """
     try:
         found = _Applied(texts).to(difference, written)

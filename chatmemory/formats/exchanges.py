@@ -36,17 +36,19 @@ _WITHIN = ("body", "messages", "message", "output", "outputs", "response", "resu
 class Call:
     """A model call in a log or trace.
 
-    - `request`, `answer`: what was sent and what came back.
-    - `session`: calls with the same session are one conversation. Other calls are grouped by their
+    - `request`, `answer`: what was sent to the model, and what the model returned, as JSON or text.
+      None if the log does not have it.
+    - `session`: the id of the call's session, or None. All calls of a session are one conversation.
+      Other calls are grouped by their traces and messages.
+    - `name`: the name for a conversation without a session, or None.
+    - `trace`: the id of the call's trace, or None. The records of a trace may repeat each other's
       messages.
-    - `time`: a text by which the calls of a session are sorted, or "".
-    - `name`: the name for a conversation without a session.
-    - `trace`, `level`: the id of the call's trace, and the rank of the record's type: 0 for a model
-      call. A trace is recorded as nested records, which may repeat each other's messages. Of a
-      trace, only the records with the lowest rank are read.
-    - `at`: the time of messages that have no time of their own.
-    - `beside`: the other properties of the record. Words there that are in no message are reported
-      as lost.
+    - `level`: 0 for a model call, and a higher number for any other record of a trace. Only the
+      records with the lowest level of their trace are read.
+    - `time`: a text by which the calls of a session or trace are sorted, or "".
+    - `at`: the time of messages that have no time of their own, or None.
+    - `beside`: the other properties of the record, or None. Words in these properties that are in
+      no message are reported as lost.
     """
 
     request: JsonValue
@@ -159,11 +161,11 @@ def messages_in(value: JsonValue, by_model: bool = False) -> Transcript | None:
 def read_as(
     format: Format, raw: RawTranscript, plain: Sequence[JsonValue] | None = None
 ) -> Transcript:
-    """Return the messages of a conversation that `format.find` has found, and all losses. Raises
-    UnreadableTranscript.
+    """Return the messages of the conversation `raw`, read in the format `format`, with all losses.
+    Raises UnreadableTranscript.
 
-    If each message is wrapped in an object that the format does not read, `plain` has the messages
-    without this object.
+    `plain` has the messages to read if each turn of `raw` wraps a message in another object. By
+    default, the turns are read. Words of the turns that are in no message are losses, too.
     """
     account = Account(raw.turns)
     read = format.parse(account if plain is None else plain, ())

@@ -75,7 +75,9 @@ def unwrapped(turn: JsonValue) -> JsonValue:
 
 
 def kind_of(record: JsonValue) -> str:
-    """Return the type of a record as most formats name it, or "none" if it has no type."""
+    """Return the type of a record: the first of `type`, `kind`, `role`, `sender` and `from` that
+    has a text. Return "none" if none of these properties has a text.
+    """
     names = ("type", "kind", "role", "sender", "from")
     found = (record.get(name) for name in names) if isinstance(record, dict) else ()
     return next((each for each in found if isinstance(each, str) and each), "none")
@@ -103,17 +105,19 @@ class Transcript:
     """The messages of one conversation, and the losses of reading it.
 
     - `name`: the id of the conversation in its file, or None.
+    - `messages`: the messages without the summaries of compactions.
     - `number`: the position of the conversation in its file, from 1.
     - `turns`: the index of the JSON value from which each message was read. Empty if each value is
       one message.
-    - `session`: the recording of an agent, if there is one, with summaries and compactions.
-    - `times`: the time of each message, or None. With a session, it includes the summaries. Empty
-      if no message has a time.
-    - `branches`: other versions of this conversation, such as after an edited question.
-    - `shared`: in a branch, the number of first messages that are the same as in the conversation
-      from which it branches.
-    - `is_branch`: True for a branch that is returned as a conversation, after the conversation from
-      which it branches.
+    - `session`: for a session of a coding agent, the messages with the summaries, and the
+      compactions. Otherwise None.
+    - `times`: the time of each message, or None for a message without a time. With a session, these
+      are the times of `session.messages`. Empty if no message has a time.
+    - `branches`: other versions of this conversation, such as after an edited question. Empty once
+      each branch is returned as a conversation.
+    - `is_branch`: True for a branch that is returned as a conversation.
+    - `shared`: in a branch, the number of messages at its beginning that are the same as in the
+      conversation from which it branches.
     """
 
     name: str | None
@@ -221,13 +225,14 @@ class Format:
     Finding:
 
     - `find`: returns the conversation in a JSON value, or None if the value is in another format.
-      If a caller names the format "auto", `find` also detects the format.
-    - `claims`: if given, detects the format for "auto" instead. It returns whether a value can only
-      be of this format. Then `find` may accept more values.
+      For the format "auto", `find` also detects the format.
+    - `claims`: returns whether a value can only be of this format. With `claims`, "auto" tries this
+      format only for values that `claims` accepts. Then `find` may also accept values of other
+      formats.
     - `find_each`: returns every conversation of a value that `find` accepts.
-    - `is_record`: returns whether a line of a file is a record of a session. Then `find` gets the
-      list of all records, and other lines are reported. Without `is_record`, a line is a
-      conversation, or a message of one.
+    - `is_record`: returns whether a line of a file is a record of a session. With `is_record`,
+      `find` gets the list of all records, and other lines are reported. Otherwise, a line is a
+      conversation, or a message of a conversation.
     - `session_of`: returns the id of a record's session, or None. A record with another id begins
       another session. Only one session's records are in memory at a time.
     - `is_empty`: returns whether a value is a conversation without messages.
@@ -236,29 +241,30 @@ class Format:
 
     Reading:
 
-    - `parse`: returns the messages of the turns that `find` has found. Its second argument are the
-      earlier messages, whose tool calls the turns may answer. It raises UnreadableTranscript with
-      the index of a turn that cannot be read.
+    - `parse`: returns the messages of the turns that `find` has found. Its second argument has the
+      earlier messages of the conversation, whose tool calls the turns may answer. `parse` raises
+      UnreadableTranscript with the index of a turn that cannot be read.
     - `plain`: returns an object of the format's library as JSON values. With `reads_streams`, it
       also accepts the library's streams, which are iterators of chunks.
 
     Losses:
 
-    - `content_of`: returns the part of a turn with the texts of people, models and tools; without
-      it, that is the whole turn. Each string of four letters or more in this part must be in a
-      message, or is reported as a loss (see `chatmemory.formats.account`). Names such as ids and
-      types are exempt. If no message was read from a turn, and this part has no words, the whole
-      turn is checked, except for types without words (see `kinds`), and if the result is
-      `account.NOTHING`.
+    - `content_of`: returns the part of a turn with the texts of people, models and tools; by
+      default, the whole turn. Words of this part that are in no message are reported as losses (see
+      `chatmemory.formats.account`). Words are strings of four letters or more, except ids, types
+      and the like.
+    - If no message was read from a turn, and `content_of` returns no words, the words of the whole
+      turn are checked. To prevent this, list the type of the turn in `kinds`, or return
+      `account.NOTHING` from `content_of`.
+    - `kinds`: the types of records, and which types have no words.
     - `is_whole`: whether all words of a conversation are in the turns. Then words outside the turns
       are reported as losses, too.
-    - `kinds`: the types of records, and which types have no words.
 
     Writing:
 
-    - `render`: returns messages in this format; None for a format that is only read. It may read
-      the messages more than once.
-    - `is_text`: whether the format only writes, as text for people.
+    - `render`: returns messages in this format. None for a format that is only read. `render` may
+      read the messages more than once.
+    - `is_text`: True for a format that is only written, as text for people, such as Markdown.
 
     Register a format of your own in the entry point group "chatmemory.formats", in
     CHATMEMORY["FORMATS"], or by `FORMATS.register`.

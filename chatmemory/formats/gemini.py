@@ -4,10 +4,11 @@ Source of the shapes: Google's API reference, generateContent, Content and Part.
 camelCase. A message that was read with names in snake_case, as in Google's libraries, is written in
 snake_case again.
 
-- The response of a function is an object, which becomes JSON text in a message. From `{"result":
-  text}` and `{"output": text}`, only the text is read. `{"error": …}` becomes an error. Google's
-  library for Python writes `result` and `error`.
-- Code that Gemini runs becomes a call of `code_execution`, and its output the result.
+- The `response` of a `functionResponse` is an object. This object becomes the JSON text of a tool
+  result. Of `{"result": text}` and `{"output": text}`, only the text is read. `{"error": …}`
+  becomes a tool result that is an error. Google's library for Python writes `result` and `error`.
+- Code that Gemini runs becomes a call of `code_execution`. The output of the code becomes the tool
+  result.
 """
 
 from __future__ import annotations

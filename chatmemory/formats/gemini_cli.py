@@ -5,8 +5,9 @@ read.
 
 - A message that changed is written again under its id. `$set` and `$patch` change earlier records.
 - `$rewindTo` takes back a message and all messages after it.
-- A message of the model has its text, thoughts, calls and their results. The text comes before the
-  calls if its time is earlier, else after the results.
+- A record of the type `gemini` has the model's text, thoughts and tool calls, and the tool results.
+  The text and the calls become one message if the record is older than its first call. Otherwise
+  the text becomes a message after the results.
 
 Source of the shapes: google-gemini/gemini-cli, packages/core/src/services/chatRecordingTypes.ts.
 """

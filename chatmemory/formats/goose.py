@@ -50,8 +50,10 @@ def is_empty(value: JsonValue) -> bool:
 
 
 def content_of(message: JsonValue) -> JsonValue:
-    """Return the parts of a message of Goose that have words: texts, thoughts, calls and results.
-    Words there that are in none of our messages are reported as lost.
+    """Return the parts of a message in Goose's JSON that may have words: texts, thoughts, calls and
+    results. None for a value that is no object.
+
+    Words in these parts that are in no `ChatMessage` are reported as lost.
     """
     if not isinstance(message, dict):
         return None

@@ -1,4 +1,4 @@
-"""Takes JSON values from files apart.
+"""Functions that read properties of JSON values from files.
 
 A property may be missing, or have an unexpected type. A function then ignores the property, unless
 its docstring says that it raises InvalidMessage.
@@ -60,11 +60,11 @@ def dict_in(value: JsonValue, name: str) -> JsonDict:
 
 
 def text_in(value: JsonMap, *names: str) -> str | None:
-    """Return the first text among these properties that is not empty. If there is none, return the
-    last property: "", or None if it is missing or null.
+    """Return the first of the properties `names` that is a text and not empty. If there is none,
+    return the last of these properties: "" or None.
 
-    Properties that are missing or null are skipped. Raises InvalidMessage if another property
-    before this text is no string.
+    The properties are read in this order. Raises InvalidMessage at a property that is neither a
+    string nor null.
     """
     found: str | None = None
     for name in names:
@@ -83,7 +83,9 @@ def type_in(part: JsonValue) -> str:
 
 
 def first_in(value: JsonMap, *names: str) -> JsonValue:
-    """Return the first of these properties that is present, or None."""
+    """Return the value of the first of these properties that is present, even if the value is null.
+    None if all are missing.
+    """
     return next((value[name] for name in names if name in value), None)
 
 
@@ -111,10 +113,13 @@ def is_list_of(value: JsonValue, *keys: str) -> bool:
 def unread(
     where: str, value: JsonMap, read: Collection[str], turn: int | None = None
 ) -> Iterator[Loss]:
-    """Yield a loss for each property that is not in `read` and is not empty.
+    """Yield a loss for each property of `value` that is not in `read` and is not empty.
 
-    A property in `read` is also a loss if it has an object where a text is expected. `where` is the
-    position for the losses, and `turn` the index of `value` in the list of messages.
+    A property in `read` is a loss, too, if it has an object, but its name, such as "id", is for
+    texts or numbers.
+
+    `where` is the position of the losses, and `turn` is the index of `value` in the list of
+    messages.
     """
     for name in value:
         is_read = name in read and not is_misplaced(name, value[name])
@@ -127,8 +132,8 @@ _TEXTS = ("text", "content", "value")
 
 
 def part_text(part: JsonMap, name: str = "text") -> str:
-    """Return the text of a text part; "" if it is empty. The text is under `name`, or under a
-    property that other formats use.
+    """Return the text of a text part; "" if the part is empty. If there is no text under `name`,
+    the text is read from `text`, `content` or `value`, which other formats use.
 
     Raises InvalidMessage if the part has other content than text.
     """

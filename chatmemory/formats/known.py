@@ -285,7 +285,9 @@ def _sentence(called: str, what: str, instead: str) -> str:
 
 
 def shape_of(value: JsonValue) -> str:
-    """Return a few words about the JSON value of a file, for an error."""
+    """Return a description of a JSON value for an error, such as "an object with 'id', 'title'" or
+    "a list that begins with a number".
+    """
     if isinstance(value, list) and value:
         return f"a list that begins with {_kind(value[0])}"
     return _kind(value)

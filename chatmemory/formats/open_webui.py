@@ -2,9 +2,10 @@
 
 {"id": …, "chat": {"history": {"messages": {id: {"role": …, "content": …}, …}, "currentId": …}}}
 
-An answer with tool calls has them twice: under `output`, as items of the Responses API, and as HTML
-in its text. `chat.messages` repeats the displayed path of the history. It is read only if there is
-no history. Source of the shapes: Open WebUI's documentation of its chat API.
+An answer with tool calls has the calls twice: under `output`, as items of the Responses API, and in
+its text, as HTML. Only the items are read. `chat.messages` repeats the displayed messages of the
+history. If there is no history, `chat.messages` is read instead. Source of the shapes: Open WebUI's
+documentation of its chat API.
 """
 
 from __future__ import annotations

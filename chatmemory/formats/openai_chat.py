@@ -66,9 +66,13 @@ _ROLES = ("system", "developer", "user", "assistant", "tool", "function")
 def find(value: JsonValue) -> RawTranscript | None:
     """Return the conversation in a value, or None if the value is in another format.
 
-    The value is a list of messages, an object with the list under `messages` (in files of tau-bench
-    under `traj`), or a completion, of which the first choice is read. The first message decides: it
-    must have the properties of its role.
+    The value is in this format if it is one of these:
+
+    - A list of messages, or an object with the list under `messages` or, in files of tau-bench,
+      under `traj`. The first message must have a `role`, and `content` or a property of answers
+      such as `tool_calls`. Each part of a message must have a `type`.
+    - A completion, or a single choice of a completion. Of several choices, the first is read.
+    - An answer of Ollama: an object with `message` and `done`.
     """
     if isinstance(value, dict) and is_list_of(value.get("choices"), "message"):
         return _completion(value)
@@ -314,8 +318,9 @@ def _part(part: JsonValue) -> Content | None:
 
 
 def file_content(file: JsonDict) -> Content:
-    """Return a file as content: a PDF by its data or its URL. Any other file becomes a placeholder
-    text with its id, URL or name.
+    """Return a file as content: a PDF, or a placeholder text with the file's id, URL or name.
+
+    A file is a PDF if its data begin with `data:application/pdf`, or if its URL ends with ".pdf".
     """
     data, url = text_in(file, "file_data") or "", text_in(file, "file_url")
     if data.startswith(_PDF):

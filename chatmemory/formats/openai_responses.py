@@ -4,22 +4,25 @@ Source of the shapes: OpenAI's API reference, responses: input items and output 
 
 Messages from items:
 
-- Reasoning, text and tool calls that follow each other become one AiMessage. A second text begins
-  another AiMessage, unless a call still has no output.
+- Reasoning, a text and tool calls in a row become one AiMessage. After a text, further reasoning or
+  another text begins another AiMessage.
+- While a tool call has no output yet, further reasoning, texts and tool calls join the AiMessage of
+  this call.
 - An item that is both call and result, such as `mcp_call`, becomes a call and a result. Both are
   written as one item again.
-- The attributes keep the types of the items: `{"openai_responses": {"types": [type, …]}}`.
+- If an item for a call or a result has another type than `function_call` or `function_call_output`,
+  the attributes keep the type: `{"openai_responses": {"types": [type, …]}}`.
 
 Items that no message can express are kept in the attributes of a message:
 
 - Settings such as `additional_tools` and `mcp_list_tools` are kept with the message before them.
-- `compaction`, `item_reference` and items of unknown types are kept with the answer that they
-  belong to. Without an answer, they become a message with a placeholder text, such as `[compaction
-  cmp_1]`.
+- `compaction`, `item_reference` and items of unknown types are kept with the answer before or after
+  them. If there is no such answer, the item becomes a message with its text, or with a placeholder
+  such as `[compaction cmp_1]`.
 
-Messages from other formats are written as items that OpenAI accepts. A system message becomes an
-item with the role system. If it was read from `instructions`, it is written there again. Reasoning
-without OpenAI's ids is a loss.
+Messages from other formats are written as items that OpenAI accepts. Their reasoning is a loss. A
+system message becomes an item with the role system. A system message that was read from
+`instructions` is written there again.
 """
 
 from __future__ import annotations
@@ -164,10 +167,10 @@ _ABOUT = ("id", "model", "created_at", "status", "incomplete_details", "error", 
 def find(value: JsonValue) -> RawTranscript | None:
     """Return the conversation in a value, or None if the value is in another format.
 
-    The value is a list of items, a request with the list under `input`, or a response with the list
-    under `output`. A list must have an item that only this format has, because plain messages are
-    read as chat completions. The `instructions` of a response are left out, because they repeat
-    those of the request.
+    The value is a list of items, a request with a text or a list under `input`, or a response with
+    the list under `output`. A list without a request or response around it must have an item that
+    only this format has. Any other list of messages is read as chat completions. The `instructions`
+    of a response are left out, because they repeat those of the request.
     """
     if is_list(value):
         return RawTranscript(None, _newest(value)) if any(map(_is_item, value)) else None

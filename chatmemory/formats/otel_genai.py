@@ -8,10 +8,11 @@ gen_ai.system_instructions, of semantic conventions 1.37 and later.
 - Attributes about the output, such as its usage, are kept with the message of the output. They are
   not written again.
 - A message of the role tool becomes a message for each result. An answer in which the provider ran
-  a tool becomes several messages: the call, its result, and the parts after it. In both cases, one
-  message is written again.
-- Arguments and results may be JSON values or text. A text is written as a JSON value if it is JSON
-  in this library's spelling.
+  a tool becomes several messages: the call, its result, and the parts after it. In both cases,
+  these messages are written as one message again.
+- Arguments and results may be JSON values or texts. A text such as `{"city": "Paris"}` is written
+  as an object. A text with other spaces, such as `{"city":"Paris"}`, is written as a text, so that
+  it does not change.
 """
 
 from __future__ import annotations

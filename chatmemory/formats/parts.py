@@ -58,9 +58,12 @@ def media_content(
 ) -> Content:
     """Return media as content. `kind` is "image", "audio", "video" or "file".
 
-    A "file" that has the media type of an image, audio or video, such as "image/png", gets that
-    kind. Any other file that is no PDF becomes a placeholder text. So do media without data and
-    URL. An image has the `detail` level "low" or "high"; any other value is read as "auto".
+    - A "file" that has the media type of an image, audio or video, such as "image/png", gets that
+      kind.
+    - Any other file is read as a PDF if its media type is `application/pdf` or None. Else the file
+      becomes a placeholder text.
+    - Media without data and URL become a placeholder text.
+    - `detail` is the detail level of an image: "low" or "high". Any other value is read as "auto".
     """
     head, found, inline = (url or "").partition(";base64,")
     if found and head.startswith("data:"):
@@ -264,12 +267,11 @@ class TurnReader(Reader):
             turn = {key: turn[key] for key in ("role", name) if key in turn}
 
     def joins(self, message: ChatMessage, joins: bool) -> bool | None:
-        """Return the value for `ReadMessage.joins`: whether to tell the writer to join a message to
-        the previous message.
+        """Return the value of `ReadMessage.joins` for `message`. The argument `joins` says whether
+        this message and the previous message were read from one JSON value.
 
-        `joins` says whether both messages were read from one JSON value. By default, the writer
-        joins two tool results in a row, and no other messages. The result is None if `joins` says
-        the same as this default, else `joins`.
+        Return None if the writer does the same by default. By default, it joins two tool results in
+        a row, and no other messages.
         """
         last = self.messages[-1].message if self.messages else None
         are_results = isinstance(last, ToolExecutionResultMessage) and type(last) is type(message)
@@ -319,9 +321,12 @@ class TurnReader(Reader):
 class TurnWriter(PartWriter):
     """Base class that writes JSON values whose parts are under the name `within_turn`.
 
-    The original types of parts are in a message's attribute with the format's name, if a reader
-    kept them. In this attribute of a tool result, `type` is the type of the result's part. In that
-    of an AI message, `types` has the types of the parts for its tool calls, by call id.
+    A reader may keep the original types of parts in a message's attributes, under the name of the
+    format:
+
+    - In a tool result, `{"type": type}` is the type of the result's part.
+    - In an AI message, `{"types": {id: type}}` has the types of the parts for its tool calls, by
+      call id.
     """
 
     within_turn: ClassVar[str]

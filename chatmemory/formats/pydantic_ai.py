@@ -8,8 +8,8 @@
 - A response in which the provider ran tools becomes several messages: the calls, each result, and
   the parts after it.
 
-All messages of one request or response are written as one again. Source of the shapes:
-pydantic_ai.messages 2.x.
+All messages that were read from one request or response are written as one request or response
+again. Source of the shapes: pydantic_ai.messages 2.x.
 """
 
 from __future__ import annotations

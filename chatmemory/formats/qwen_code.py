@@ -97,10 +97,10 @@ def _path(turns: Sequence[JsonValue]) -> tuple[Sequence[int], set[int]]:
 
 
 def content_of(record: JsonValue) -> JsonValue:
-    """Return the properties of a record that may have words of people, models or tools; None if no
-    such property is known. Words in these properties that are in no message are reported as lost.
+    """Return the properties of a record that may have words of people, models or tools. None for a
+    record that is neither a message nor a `chat_compression`.
 
-    These are the record's message or new window, and properties that no known version writes.
+    Words in these properties that are in no message are reported as lost.
     """
     is_compression = record.get("subtype") == COMPRESSION
     is_known = record.get("type") in _SAYING or is_compression or "message" in record

@@ -183,12 +183,15 @@ class Reader(_Conversion, ABC):
 
 
 class Writer(_Conversion, ABC):
-    """Base class that writes the messages of one conversation. A subclass writes one message.
+    """Base class that writes the messages of one conversation as JSON values. A subclass has a
+    method for each type of message (`system`, `user`, `answer` and `result`), or overrides `write`.
 
-    - `within`: the name of the list of messages in the format, such as "messages".
-    - `beside`: names of values that are written outside the list, such as "system".
-    - `cannot_say`: which of the fields "name", "thinking" and "is_error" the format lacks.
-    - `last`: the message that was written last.
+    - `within`: the name of the list of messages in the format, such as "messages". It is "" if the
+      list has no name.
+    - `beside`: the names of properties that are written outside the list, such as "system".
+    - `cannot_say`: the fields of messages that the format lacks, out of "name", "thinking" and
+      "is_error".
+    - `last`: the message that `write` has written last. None before the first message.
     """
 
     within: ClassVar[str] = ""
@@ -199,8 +202,8 @@ class Writer(_Conversion, ABC):
     def write_each(self, messages: Iterable[ChatMessage]) -> Rendering:
         """Return the messages as a stream of JSON values.
 
-        Custom messages are losses. Attributes are losses, too, except the attribute with the
-        format's name.
+        The losses of the stream include each custom message, and each attribute that does not have
+        the name of the format.
         """
         beside: JsonDict = {}
         return Rendering(self._values(messages, beside), self.losses, self.within, beside)
@@ -258,8 +261,11 @@ class Writer(_Conversion, ABC):
         return written
 
     def with_difference(self, read: ReadMessage) -> ChatMessage:
-        """Return the message of `read`. If its JSON values have details for which a message has no
-        field, they are kept in an attribute with the name of the format.
+        """Return the message of `read`, with an attribute that has the name of the format. The
+        attribute keeps the details of `read.values` for which a message has no field, and
+        `read.joins` and `read.response`.
+
+        If there is nothing to keep, the message is returned unchanged.
         """
         message = read.message
         differs = difference(self._written(message), [*read.values], sources_of(message))
@@ -273,12 +279,12 @@ class Writer(_Conversion, ABC):
         return with_attributes(message, {**attributes, self.format: own})
 
     def write(self, message: ChatMessage) -> Iterable[JsonDict]:
-        """Return the JSON values of one message, by the method for its type, such as `user`. A
-        custom message has no values.
+        """Return the JSON values of one message, made by the method for its type, such as `user`.
+        Empty for a custom message.
 
-        A value is later found again by its kind, to restore the details of the original JSON. The
-        kind is the role or type of the value. A value without role and type must begin with a
-        property that names the kind, such as "toolUse".
+        Details of the original JSON are restored in objects of the same kind (see
+        `chatmemory.formats.difference`). The kind is the role or type of an object, or else the
+        name of its first property, such as "toolUse".
         """
         for field in self.cannot_say:
             if getattr(message, field, None):
@@ -314,10 +320,11 @@ class Writer(_Conversion, ABC):
         return isinstance(value, dict)
 
     def join(self, last: JsonDict, value: JsonDict, joins: bool) -> bool:
-        """Add `value` to the previous value `last`, and return whether it was added. By default,
-        nothing is added.
+        """Merge the JSON value `value` into `last`, the value before it, and return whether it was
+        merged. The base class merges nothing, and returns False.
 
-        `joins` is True if the messages of both values were read from one value.
+        `joins` is True if the message of `value` and the message before it were read from one JSON
+        value.
         """
         return False
 
@@ -328,10 +335,11 @@ class Writer(_Conversion, ABC):
         beside.update(value)
 
     def calls_of(self, message: AiMessage) -> list[ToolExecutionRequest]:
-        """Return the tool calls of a message. Each call has an id and a name, which may be "". From
-        now on, these calls wait for results.
+        """Return the tool calls of a message, each with an id and a name. A missing id is replaced
+        by a new id, and a missing name by "".
 
-        A call that is None is a loss.
+        The calls are open until later results answer them. An empty call (None) is left out, and
+        recorded as a loss.
         """
         calls = [call for call in message.tool_execution_requests if call is not None]
         if len(calls) < len(message.tool_execution_requests):
@@ -422,7 +430,8 @@ def find_turns(
     - `are_turns`: returns whether a value is a list of messages.
     - `within`: the properties of an object that may have the list.
     - `names`: the properties of an object that may have the id of the conversation.
-    - `beside`: the properties of an object that are put before the list, such as a system prompt.
+    - `beside`: the properties of an object that are added before the messages of the list, such as
+      `{"system": …}`.
 
     Other properties of an object are losses.
     """
@@ -502,9 +511,12 @@ def _ids_within(turn: JsonValue) -> set[str]:
 class Calls:
     """The tool calls of a conversation so far, to which tool results are matched.
 
-    A call without a result is *open*. A result with an id answers the call with this id. A result
-    without an id answers the oldest open call, of the same tool if possible. Generated ids are not
-    among the ids in `taken`.
+    A call is *open* until a result answers it, or until `interrupted` is called. A result with an
+    id answers the call with this id. A result without an id answers the oldest open call with the
+    same tool name, or else the oldest open call.
+
+    A call without an id gets a new id, such as `call_1`, that is not among the ids in the argument
+    `taken`.
     """
 
     def __init__(self, taken: frozenset[str] = frozenset()) -> None:
@@ -543,12 +555,15 @@ class Calls:
         return ToolExecutionRequest(self.opened(id, name), name, arguments_text(arguments))
 
     def answered(self, id: str | None, name: str | None = None) -> tuple[str | None, str | None]:
-        """Close the tool call that a result answers. Return the id of the call, and the tool name
-        of the result, or if unknown, of the call.
+        """Close the tool call that a tool result answers. Return the id of the call and the name of
+        the tool.
 
-        `id` and `name` are those of the result. Without an `id`, the oldest open call of the same
-        tool is answered, or if there is none, the oldest open call. Each returned value is None if
-        unknown.
+        `id` and `name` are the values in the result. Without an `id`, the oldest open call of the
+        tool `name` is closed, or else the oldest open call.
+
+        - The returned id is None if the result has no id and no call is open.
+        - The returned name is that of the result, or else that of the call, or None if both are
+          unknown.
         """
         if not id:
             named = (each for each in self._waiting if name and self._names[each] == name)

@@ -194,8 +194,11 @@ def render_messages(messages: Iterable[ChatMessage], format: str = "langchain4j"
 
 
 def render_each(messages: Iterable[ChatMessage], format: str = "langchain4j") -> Rendering:
-    """Return messages as a stream of JSON values of a format. Some formats write all messages
-    before the first value comes.
+    """Return messages as a stream of JSON values of a format. Most formats read all messages once
+    before the first value, to collect the ids of tool calls.
+
+    Raises InvalidValue for a format that is only read. Raises InvalidMessage, perhaps only while
+    the stream is read, for a message that cannot be written.
     """
     render = format_named(format).render
     if render is None:

@@ -54,16 +54,18 @@ def common_beginning(one: Sequence[bytes], other: Sequence[bytes]) -> int:
 def new_places(
     known: Sequence[bytes], sent: Sequence[bytes], in_common: int = 2
 ) -> list[int] | None:
-    """Return the indexes of the messages in `sent` that the run does not have yet. None if the
-    model call does not belong to the run.
+    """Return the indexes of the messages in `sent` that are new to a run of model calls. None if
+    the call does not belong to the run.
 
-    `sent` has the digests of the call's messages, and `known` those of the run's last call. A call
-    belongs to the run in three cases:
+    `sent` has the digests of the call's messages, and `known` has the digests of the run's last
+    call. A call belongs to the run in three cases:
 
-    - `sent` begins with all messages of `known`. Only the last message, an answer, may differ.
+    - `sent` begins with all messages of `known`. The last message of `known`, an answer, may differ
+      if at least two messages before it are equal and `sent` has more messages.
     - `sent` is a beginning of `known`, sent again.
-    - The conversation was compacted: `sent` ends with the last messages of `known`, after a summary
-      or a shortened beginning. At least `in_common` messages must be in both.
+    - The conversation was compacted: `sent` has the last messages of `known` after a summary or a
+      shortened beginning. New messages may follow them. At least `in_common` messages must be in
+      both lists.
     """
     same = common_beginning(known, sent)
     if same == len(sent):
@@ -106,8 +108,9 @@ class Runs:
     """The runs that were found so far. A run is a series of model calls of one conversation. It is
     stored as the digests of the messages in its last call.
 
-    A call is compared with a run if one of the last two messages of the run is in the call. With
-    `all_alike`, for calls of one session, a call is compared with every recent run.
+    `find` compares a call only with runs that have one of their last messages in the call (see
+    `ends`). With `all_alike`, for the calls of one session, it compares a call with the 20 newest
+    runs.
     """
 
     def __init__(self, all_alike: bool = False) -> None:

@@ -28,10 +28,12 @@ from chatmemory.messages.message import (
 
 
 class SessionReader(ABC):
-    """Base class that reads the records of one session. A subclass reads one record.
+    """Base class that reads all records of one session. A subclass implements `read`, which reads
+    one record.
 
-    Details that a message cannot express, such as the provider's token counts, are kept in its
-    attributes, under the name of the format. Other details are losses.
+    Some details of a record have no field in a message, such as the provider's token counts. A
+    reader keeps them in the attributes of the message, under the name of the format, or records
+    them as losses.
     """
 
     format: ClassVar[str]
@@ -61,8 +63,8 @@ class SessionReader(ABC):
     ) -> Transcript:
         """Return the session read from the records with the indexes `order`, in that order.
 
-        The `messages` of the result are the conversation, without the summaries. A record that
-        cannot be read is left out and reported.
+        The `messages` of the result do not include the summaries of compactions, which are in its
+        `session`. A record that cannot be read is left out and reported.
         """
         self.calls.continue_from(after)
         self._account = account = Account.of(turns)
@@ -114,9 +116,11 @@ class SessionReader(ABC):
                 self._named.update(records)
 
     def lack(self, what: str, times: int = 1) -> None:
-        """Record that the current record lacks `what`, which it should have. The rest of the record
-        counts as read: words in it that are in no message are reported as lost, too. `miss` alone
-        would mark the whole record as reported.
+        """Record that `what`, such as "messages without content", was lost `times` times in the
+        current record.
+
+        The other words of the record are still checked. If they are in no message, they are
+        reported as lost, too. After `miss`, they are not checked.
         """
         if times:
             self.account_for_record()
@@ -134,8 +138,11 @@ class SessionReader(ABC):
             self._account.read(self._turn)
 
     def answer(self, part: AiMessage, id: str | None) -> int:
-        """Add a part of the model's answer, and return the position of its message. Parts with the
-        same `id` become one message. Without an id, the part becomes a message of its own.
+        """Add a part of the model's answer to the session, and return the index of its message in
+        `built.messages`.
+
+        `id` is the id of the answer. Parts with the same `id` become one message. A part without an
+        id becomes a message of its own.
         """
         place = self._answers.get(id) if id is not None else None
         if place is None:
@@ -172,8 +179,8 @@ class SessionReader(ABC):
         return self.add(ToolExecutionResultMessage(id, name, contents, is_error, self.own(about)))
 
     def own(self, about: JsonMap) -> JsonDict:
-        """Return the attributes for a message, which keep the details `about` its record. Returns
-        {} if all details are empty.
+        """Return attributes that keep the details `about` a record, under the name of the format.
+        Empty details are left out. Returns {} if all details are empty.
         """
         known = {name: value for name, value in about.items() if value not in (None, "", [], {})}
         return {self.format: known} if known else {}
@@ -186,13 +193,16 @@ def branch_of(
     main: Transcript,
     format: Format,
 ) -> tuple[Transcript, list[Loss]]:
-    """Read a branch: another path through a session's records than the conversation `main`. Return
-    the whole conversation along the path, and the losses of the branch's own records.
+    """Read a branch of a session, such as the messages before a rewind. Return all messages of the
+    branch, and the losses in the records that only the branch has.
 
-    - `outer`: the `Account` of `main`, which marks the records that were read. The branch's own
-      records are marked in it, so that they are no losses of `main`.
-    - `read_way`: returns the conversation along the path, given an `Account` of all records.
+    - `outer`: the `Account` with which the conversation `main` was read. The records that only the
+      branch has are marked in it, so that they are no losses of `main`.
+    - `read_way`: returns the messages of the branch. It is called with a new `Account` of all
+      records.
     - `own`: the indexes of the records that only the branch has.
+    - `main`: the conversation from which the session branches.
+    - `format`: the format of the session, which tells where a record has words.
     """
     account = Account(outer)
     read = read_way(account)

@@ -39,7 +39,7 @@ def said_at_of(turn: JsonValue) -> datetime | None:
 
 
 def known_times(times: Sequence[datetime | None]) -> tuple[datetime | None, ...]:
-    """Return the times of messages. Returns () if no time is known."""
+    """Return `times` as a tuple, or () if all of them are None."""
     return tuple(times) if any(times) else ()
 
 

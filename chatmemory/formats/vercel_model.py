@@ -148,10 +148,8 @@ def _contents(part: JsonMap) -> Iterator[Content]:
 
 
 def content_of(turn: JsonValue) -> JsonValue:
-    """Return the parts of a message that have words. Words there that are in none of our messages
-    are reported as lost.
-
-    Requests for the user's approval, and the user's responses, are left out.
+    """Return the parts of a message that may have words, for `Format.content_of`. Left out are the
+    data of files, requests for the user's approval, and the user's responses to these requests.
     """
     if not isinstance(turn, dict) or not isinstance(turn.get("content"), list):
         return turn

@@ -1,8 +1,11 @@
 """The AI SDK's UIMessages, `{"id": …, "role": …, "parts": […]}`, as `useChat` keeps them.
 
-One UIMessage of the assistant has all model calls of an answer. A part can have both a tool call
-and its result. Each model call becomes an AI message and its tool results; all of them are written
-as one UIMessage again. Messages of AI SDK 4 are read, too, but written in the new shape.
+One UIMessage of the assistant is a whole answer, for which the model may have been called several
+times. Each model call is read as an AI message and its tool results. Writing joins all of these
+messages into one UIMessage again.
+
+A part of a UIMessage can have both a tool call and its result. Messages of AI SDK 4 are read, too,
+but are written in the shape of AI SDK 5 and 6.
 
 Source of the shapes: the types UIMessage and UIMessagePart of AI SDK 5 and 6.
 """

@@ -90,8 +90,11 @@ def _says(message: ChatMessage) -> bool:
 
 
 def strings_in(value: JsonValue, path: str = "") -> Iterator[tuple[str, str]]:
-    """Yield the path and the text of each string with words in a JSON value. Ids, dates and the
-    like are left out.
+    """Yield each string with words in a JSON value: its path, such as `content[].text`, and its
+    text. The argument `path` is the path of the value itself.
+
+    A string without words has fewer than four letters, or is an id, a date, a URL or the like.
+    Properties without words are left out, too (see `told`).
     """
     waiting: list[tuple[str, JsonValue]] = [(path, value)]
     while waiting:
@@ -153,8 +156,15 @@ def plain_name(name: str) -> str:
 
 
 def misplaced_objects(value: JsonValue) -> JsonValue:
-    """Return the objects in a value where a text, a number or a list of texts is expected: an
-    object itself, or the objects and lists in a list. None for any other value.
+    """Return the unexpected objects in the value of a property such as "id". The expected value is
+    a text, a number or a list of texts.
+
+        {"note": "hi"}           -> {"note": "hi"}
+        ["m1", {"note": "hi"}]   -> [{"note": "hi"}]
+        ["m1"]                   -> []
+        "m1"                     -> None
+
+    A list within a list is unexpected, too.
     """
     if isinstance(value, list):
         return [each for each in value if isinstance(each, dict | list)]
@@ -246,8 +256,9 @@ class Words:
         return bisect_left(self._order, turn, key=self._turn)
 
     def has_all(self, text: str, turn: int) -> bool:
-        """Return whether the messages have a text. A JSON text may also be split: then messages
-        must have each of its strings.
+        """Return whether the words of a text are in messages. Usually, one message must have the
+        whole text. For the JSON of an object or list, each string with words may be in another
+        message.
 
         `turn` is the index of the record with the text.
         """

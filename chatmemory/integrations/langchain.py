@@ -52,17 +52,17 @@ class ChatMemoryMiddleware(AgentMiddleware[AgentState[AgentType], AgentType, Age
     the memory.
 
     - `memory` is a ChatMemory, or a callable that takes the id of a thread and returns its memory.
-    - Each message of the agent's state is added once, in order: input and results before the model
-      is called, answers after it. Messages are recognized by their ids. So a run can be resumed,
-      repeated, or begin at an earlier checkpoint.
+    - Each message of the agent's state is added once, in order. Input and tool results are added
+      before the model is called, and answers after the call.
+    - Messages are recognized by their ids, so a run can be resumed, repeated, or begin at an
+      earlier checkpoint. Only messages after the last known message of the state are added.
     - A message that changes in the state later keeps its first text in the memory.
-    - New messages in front of a known message are not added.
-    - A summary of SummarizationMiddleware becomes a compaction: it replaces the messages that the
-      state no longer has. If that is not possible, such as for lack of room, the model sees the
-      summary before the window.
+    - A summary of SummarizationMiddleware becomes a compaction: in the memory, it replaces the
+      messages that the state no longer has. If the memory cannot be compacted, such as because the
+      summary is too long, the model sees the summary before the window.
     - The system prompt is the agent's own.
-    - With `search_history`, the model gets a tool of this name, which searches the thread's
-      history.
+    - With `search_history=True`, the model gets the tool `search_history`, which searches the
+      thread's history.
 
     If the memory refuses a message, such as a message that is too long, the run stops with the
     memory's exception.

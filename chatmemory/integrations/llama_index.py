@@ -37,11 +37,13 @@ _FORMAT = "llama_index"
 class LlamaIndexMemory(BaseMemory):
     """A memory of LlamaIndex that uses a memory of this library.
 
-    - `get` returns the window. `get_all` returns the whole history if the store keeps a history.
+    - `get` returns the window. `get_all` returns the whole history, or the window if the store
+      keeps no history.
     - `set` replaces the window, and `reset` empties it. The history keeps all messages.
-    - Messages are returned as they were given, with ids, thinking blocks and additional_kwargs.
-    - With `search_history`, `tools` has a tool of this name, which searches the memory's history.
-      Give the tool to the agent, as in `FunctionAgent(tools=memory.tools)`.
+    - Messages are returned as LlamaIndex gave them, with ids, thinking blocks and
+      additional_kwargs.
+    - With `search_history=True`, `tools` has the tool `search_history`, which searches the memory's
+      history. Give the tool to the agent, as in `FunctionAgent(tools=memory.tools)`.
 
     If the memory refuses a message, such as a message that is too long, the run stops with the
     memory's exception.

@@ -37,15 +37,16 @@ _FORMAT = "openai_responses"
 class ChatMemorySession(Session):
     """A session of the Agents SDK that uses the window of a memory.
 
-    - Items are returned as they were given, with their ids, reasoning and usage. Reasoning, text
+    - Items are returned as the SDK gave them, with their ids, reasoning and usage. Reasoning, text
       and calls in a row become one message, so that they leave the window together.
     - `get_items` returns the window. With a `limit`, as an argument or in `session_settings`, it
       returns only that many items from the end.
-    - `pop_item` removes the last item from the window, but not from the history. If the message of
-      this item had other items, they become a new message.
+    - `pop_item` removes the last item from the window, but not from the history. If this item is
+      part of a message with several items, a new message with the other items replaces the message
+      in the window.
     - `clear_session` empties the window, but not the history.
-    - With `search_history`, `tools` has a tool of this name, which searches the session's history.
-      Give the tool to the agent, as in `Agent("Support", tools=session.tools)`.
+    - With `search_history=True`, `tools` has the tool `search_history`, which searches the
+      session's history. Give the tool to the agent, as in `Agent("Support", tools=session.tools)`.
 
     If the memory refuses a message, such as a message that is too long, the run stops with the
     memory's exception.

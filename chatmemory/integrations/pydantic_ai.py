@@ -63,19 +63,20 @@ class ChatMemoryCapability(AbstractCapability[AgentType]):
     the memory.
 
     - `memory` is a ChatMemory, or a callable that takes the id of a conversation and returns its
-      memory. With a callable, each run needs a `conversation_id`, or a `message_history` that has
-      one. From Pydantic AI 2.68 on, a run without an id raises InvalidValue.
-    - The messages of a run are added once: input and results before the model is called, the rest
-      when the run ends, fails or is cancelled. Usage, signatures and ids of the provider are kept,
-      and sent back.
-    - The result of a tool is added even if the run's own messages lack it, as in `run_stream`. When
-      a run ends with its result, open tool calls are closed. Calls that wait for approval, or for a
-      result from elsewhere, stay open.
+      memory. With a callable, each run needs a `conversation_id`, or a `message_history` with a
+      conversation id. With Pydantic AI 2.68 and newer, a run without a conversation id raises
+      InvalidValue.
+    - The messages of a run are added once: input and tool results before the model is called, the
+      rest when the run ends, fails or is cancelled. Usage, signatures and ids of the provider are
+      stored, and sent back to the provider.
+    - A tool result is added even if the messages of the run lack it, as with `run_stream`.
+    - When a run has its final result, each tool call without a result gets a result that closes it.
+      Calls stay open if they wait for approval, or for a result from outside the run.
     - The history of a conversation comes from its memory. A run's `message_history` is neither
       added nor shown to the model. It is used to resume a run that waited for approval.
     - System prompts and instructions are the agent's own, and not part of the memory.
-    - With `search_history`, the model gets a tool of this name, which searches the conversation's
-      history.
+    - With `search_history=True`, the model gets the tool `search_history`, which searches the
+      conversation's history.
 
     If the memory refuses a message, such as a message that is too long, the run stops with the
     memory's exception.
@@ -91,10 +92,10 @@ class ChatMemoryCapability(AbstractCapability[AgentType]):
     _output_tools: set[str] = field(default_factory=set, init=False, repr=False)
 
     def get_default_conversation_id(self, run_id: str) -> str | None:
-        """Return the id for runs without a conversation id. It is always the same id, by which
-        `for_run` recognizes such a run.
+        """Return "" as the conversation id of each run that has none, so that `for_run` can refuse
+        the run.
 
-        None if the capability has one memory for all runs.
+        Return None if the capability has one memory for all runs. Pydantic AI then generates an id.
         """
         return None if isinstance(self.memory, ChatMemory) else _NO_CONVERSATION
 

@@ -66,14 +66,14 @@ class _StoredMessage(NamedTuple):
 
 
 def add_all(recorder: Recorder, messages: Sequence[NewMessage]) -> list[ChangeResult]:
-    """Add messages under the conversation's policy. Returns one result for each message.
+    """Add messages under the conversation's policy. Return one result for each message.
 
-    A message with a known client id must have the same content, and then changes nothing.
-    Attributes may differ. Of a redacted message, only the type is compared.
+    A message whose client id is already stored is not added again. Its content must equal the
+    stored content. Attributes and redacted content are not compared.
 
-    Raises PolicyRequired, PolicyUnavailable, EstimatorUnavailable and DuplicateClientId.
-    OversizedMessage, NoRoomBesidePins and WindowTooLarge tell, as `index`, the position of the
-    message in `messages`.
+    Raises PolicyRequired, PolicyUnavailable, EstimatorUnavailable and DuplicateClientId. Raises
+    OversizedMessage, NoRoomBesidePins and WindowTooLarge, whose `index` is the index of the message
+    in `messages`.
     """
     policy = required_policy(recorder.memory.id, recorder.policy)
     known = _stored_messages(recorder.memory, messages)
@@ -122,11 +122,11 @@ def clear_results(recorder: Recorder, arrival: Entry, policy: Policy) -> None:
 
 
 def add_copies(recorder: Recorder, messages: Sequence[NewMessage]) -> list[ChangeResult]:
-    """Copy messages from the history of another conversation into this conversation.
+    """Copy messages from the history of another conversation into this conversation. Return one
+    result for each message.
 
-    The other history can have two equal system messages, because its memory was cleared or replaced
-    between them. Here, an add would ignore the second one, because it equals the current system
-    message. So the memory of this conversation is cleared before the second one.
+    An add would ignore a system message that equals the current system message. Before such a
+    message, memory is cleared in a separate step, so that the message is copied, too.
     """
     results = []
     for message in messages:
@@ -141,11 +141,12 @@ def add_copies(recorder: Recorder, messages: Sequence[NewMessage]) -> list[Chang
 def add_recorded(
     recorder: Recorder, messages: Sequence[NewMessage], compactions: Mapping[int, Compaction]
 ) -> list[ChangeResult]:
-    """Add the messages of an agent's session, one step each. After each step, the window is the
-    window that the agent had then. Returns one result for each message.
+    """Add the messages of a coding agent's session, one step each. Returns one result for each
+    message.
 
-    `compactions` has the compaction of each summary, by the position of the summary in the session.
-    The message at position p gets the seq p + 1.
+    No policy trims the window. A summary of the session replaces messages as in the agent's own
+    compaction. `compactions` maps the index of each summary in the session to its compaction. The
+    message at index i of the session gets the seq i + 1.
     """
     results = []
     arrivals = counted_entries(recorder.memory, [new.message for new in messages])
@@ -200,10 +201,10 @@ def _check_length(summary: str) -> None:
 
 
 def appended_count(transition: Transition, summary: str, terms: Sequence[str]) -> int:
-    """Return how many of the `terms` were appended to a stored summary. Terms are appended in order
-    while there is room.
+    """Return how many of the `terms`, from the first on, were appended to the summary that
+    `transition` adds.
 
-    `summary` is the text without terms, and `transition` has the stored summary.
+    `summary` is the text of the summary without the terms.
     """
     arrival = transition.evictions[0].because
     assert arrival is not None
@@ -341,10 +342,11 @@ def counted_ahead(memory_id: str, messages: Iterable[ChatMessage]) -> tuple[str 
 
 
 def is_counted_quickly(messages: Iterable[ChatMessage]) -> bool:
-    """Return whether it is faster to count these messages than to query the conversation's
-    estimator.
+    """Return whether counting these messages is faster than reading the name of the conversation's
+    estimator from the database.
 
-    True for short texts, if no estimators are registered besides those of OpenAI's models.
+    True if all texts together have at most `SHORT` characters, and no other estimators than
+    OpenAI's are installed.
     """
     return not ESTIMATORS and sum(len(text_of(each)) for each in messages) <= SHORT
 
@@ -362,10 +364,11 @@ class Recount:
 
     @classmethod
     def ahead(cls, memory_id: str, estimator_name: str) -> Recount | None:
-        """Count the messages of a conversation's window by this estimator.
+        """Return the messages of a conversation's window, counted by the estimator
+        `estimator_name`. None for an unknown id.
 
-        Returns None for an unknown id. Also None if the conversation's estimator is of the same
-        family and so counts alike: the stored counts stay valid.
+        Also None if the conversation's estimator has the same family. Estimators of one family
+        count alike, so the stored counts stay valid.
         """
         try:
             with one_snapshot():
@@ -397,11 +400,11 @@ def change_policy(recorder: Recorder, policy: Policy, recount: Recount | None = 
 
 
 def ensure_countable(recorder: Recorder, recount: Recount | None = None) -> None:
-    """Remove the policy if its estimator is not installed. From then on, the client decides the
-    window, and tokens are counted by the default estimator.
+    """Remove the policy of a conversation whose estimator is not installed, as a step. From then
+    on, the client decides the window, and the default estimator counts the tokens.
 
-    Without this, a client's list could not be stored. A program that has the estimator installed
-    can put the policy in force again.
+    `recount` is the window, already counted by the default estimator. Without `recount`, the window
+    is counted here.
     """
     name, default = recorder.memory.policy_estimator, configuration().ESTIMATOR
     if not is_known(name):

@@ -20,12 +20,14 @@ def totals_before(
     arrived: Iterable[Entry],
     evicted: Iterable[Eviction],
 ) -> Totals:
-    """Return the totals of a window before a change. Their cost is the load by the policy in force
-    after the change.
+    """Return the totals of a window before a change, with the cost under `policy`, the policy in
+    force after the change.
+
+    The numbers of messages and tokens are those of `before`. The cost is computed from `after`:
 
         cost before = cost after - costs of the arrivals + costs of the evicted messages
 
-    Without an installed policy, the cost is 0.
+    The cost is 0 if there is no policy, or if its kind is not installed.
     """
     if not can_decide(policy):
         return Totals(before.count, before.tokens)
@@ -38,24 +40,29 @@ def totals_before(
 class ChangeResult:
     """The result of one change of a conversation.
 
-    - `kind`, `step`: the kind and the number of the step; `step` is None if nothing changed.
-    - `seq`: the number of the message that was added, pinned, redacted or already known; else None.
+    - `kind`: the kind of the change, such as "add".
+    - `step`: the number of the step; None if the change makes no step, such as when nothing
+      changed.
+    - `seq`: the seq of the only message that arrived, or of the message that was pinned, unpinned,
+      redacted or already known. None for all other changes.
     - `arrived`, `evicted`: the messages that came into the window, and those that left. Messages
       that were only moved are in neither.
     - `before`, `after`: the totals of the window.
-    - `last_seq`: the newest seq before the change. Arrivals up to it return from the history.
-    - `policy`: the policy in force after the change.
-    - `policy_before`: the policy that trims the window first; None if a client decided. An add
-      trims by this policy before the append, and by `policy` afterwards, because LangChain4j reads
-      the limit twice.
-    - `replaced`: for a stored step that changed the policy, the policy before it, or None if
-      unknown. None for any other change.
-    - `pinned`: if an added message left at once, the totals of the pinned messages.
+    - `last_seq`: the highest seq before the change; 0 if `step` is None. Only arrivals with a
+      higher seq are new messages.
+    - `policy`: the policy in force after the change; None if there is none.
+    - `policy_before`: for an add, the policy that trims the window before the message is appended.
+      `policy` trims the window afterwards, because LangChain4j reads its limit twice. None if a
+      client decided, or if nothing changed.
+    - `replaced`: the previous policy, for a step that changed the policy and was read from the
+      ledger. None if it is unknown, and for any other change.
+    - `pinned`: the totals of the pinned messages, if an added message left at once for lack of
+      room. Otherwise all zero.
     - `passed_pins`: whether messages left for lack of room while older, pinned messages stayed.
     - `by_client`: whether a client decided the change, and no policy.
 
-    The class is not frozen, because an import makes a result for each message, and a frozen class
-    takes four times as long. Nobody changes a result.
+    Do not change a result. The class is not frozen, because an import makes many results, and a
+    frozen class takes four times as long.
     """
 
     kind: str

@@ -1,26 +1,26 @@
 """Turns a client's new list into a transition of the window, with numbers for messages and stays.
-The window becomes exactly the list.
+
+There are two kinds of lists:
+
+- A client that decides its window sends its list after each of its own changes. If a single add
+  explains the list, an add is recorded (see `windows.lists`).
+- A list for `set_messages` replaces the window as a whole. Then the policy trims the window.
+
+A list does not say which of its messages are stored already. So each message is compared with the
+old window, and then with the history (see `returning_messages`). A message without a match is new.
 
 What happens to the stays of messages:
 
 - A message that remains in the same order keeps its stay.
 - If a message moves, its stay ends with the reason MOVED, and a new stay begins in the same step.
   So past windows keep their order.
+- If the list has other attributes for a message, its stay ends (MOVED), and a new stay begins with
+  the new attributes (see `overrides`). Attributes do not change if the message is redacted, or if
+  the source of the list does not tell attributes (see `OpenPayload`).
 - A message that is not in the list leaves with the reason SET.
 - A message that returns from the history begins a new stay. The history does not change.
-- If the list has other attributes for a message, its stay ends (MOVED), and a new stay begins with
-  the new attributes (see `overrides`). If the source of the list does not tell attributes, the
-  message keeps its own. A redacted message stays as it is.
-
-A list does not say which of its messages are stored already. This is guessed, and the guess decides
-what is new in the history.
-
-There are two kinds of callers. A client of the bare store protocol sends its list after each of its
-own changes. If the window becomes the list by a single add, an add is recorded (see
-`windows.lists`). A caller of `set_messages` means the list as a whole.
-
-An inserted message gets a rank between the ranks of its neighbors (see `numbers.place_ranks`). If
-no rank is free there, the following stays end (MOVED) and begin again with ranks at the end.
+- An inserted message gets a rank between the ranks of its neighbors (see `numbers.place_ranks`). If
+  no rank is free there, all stays after it end (MOVED) and begin again with ranks at the end.
 """
 
 from __future__ import annotations
@@ -112,12 +112,13 @@ class _DepartedMessage(NamedTuple):
 class Replacement:
     """The replacement of a window by a new list.
 
-    - `old`: the entries of the window, with their messages.
-    - `transition`: its arrivals are the whole list, and its evictions the messages that the policy
-      trims.
-    - `before`, `payloads`: the contents of the messages of the old window, and of the new list, to
-      be compared. Redacted messages have no attributes in either.
-    - `by_client`: whether the list comes from a client of the bare store protocol.
+    - `old`: the entries of the old window, with their messages.
+    - `transition`: the change without numbers. Its arrivals are the whole new list, and its
+      evictions are the messages that the policy trims.
+    - `before`: the contents of the messages of the old window, to compare with `payloads`.
+    - `payloads`: the contents of the messages of the new list. Attributes that the list has for a
+      redacted message are left out.
+    - `by_client`: whether the list comes from a client that decides its window.
     """
 
     old: Sequence[Entry]
@@ -142,11 +143,11 @@ class Replacement:
         return cls(old, transition, before, payloads, by_client)
 
     def as_it_was(self, window: Window) -> Replacement:
-        """Return a copy of the replacement, in which messages that stay in the list have the pins
-        and token counts that they have in the current `window`. A redacted message keeps the count
-        of its erased text.
+        """Return the replacement in which the messages that remain have the pins and token counts
+        of the old window. So a redacted message keeps the count of its erased text.
 
-        Evictions are decided again, because pinned messages do not leave.
+        The policy trims the new list again, because pinned messages do not leave. `window` is the
+        current window.
         """
         arrivals = self.transition.arrivals
         counted = {
@@ -197,11 +198,10 @@ class Replacement:
         )
 
     def as_add(self, memory: Memory) -> Transition | None:
-        """Return the single add by which the old window becomes the client's list. None if there is
-        no such add, or if the list is not from a client.
+        """Return the add that turns the old window into the client's list. None if no add does, if
+        several different adds do, or if the list is not from a client.
 
-        Pins are ignored, because a client does not know them. The client may leave out the
-        attributes of known messages.
+        Pins are ignored, because a client does not know them.
         """
         if not self.by_client:
             return None
@@ -257,12 +257,15 @@ class Replacement:
 
     def may_return(self, is_first: bool) -> dict[int, Collection[Reason]]:
         """Return the positions of the new list at which a message may return from the history. Each
-        has the reasons for which the message may have left.
+        position maps to the reasons for which the message may have left.
 
-        With `is_first`, the conversation has no history yet, so the result is empty. It is also
-        empty if the new list only drops the first old messages and appends new ones. In a list for
-        `set_messages`, every message that is not in the window may return, for any reason. In a
-        client's list, the position decides: a message after the last known message is probably new.
+        - In a list for `set_messages`, every message that is not in the old window may return, for
+          any reason.
+        - In a client's list, the reasons depend on the position: a message after the last known
+          message is probably new (see `last_known`).
+        - The result is empty if the conversation has no history yet (`is_first`).
+        - The result is also empty if the new list only drops the first old messages and appends new
+          messages.
         """
         if is_first or self.alignment.slides:
             return {}
@@ -294,8 +297,8 @@ class Replacement:
 
     @cached_property
     def last_known(self) -> int:
-        """The last position of the new list whose message is in the old list; -1 if there is none.
-        System messages do not count, because they may come after new messages.
+        """The last position of the new list whose message is also in the old list. System messages
+        do not count. -1 if there is no such message.
         """
         known = (*self.alignment.kept, *self.alignment.moved)
         return self.last_of(known)
@@ -337,12 +340,18 @@ class Numbering:
         )
 
     def origins(self) -> dict[int, str]:
-        """Return the origin of each new or returning message, SAID or SYNTHETIC, by its position in
-        the list.
+        """Return the origin, SAID or SYNTHETIC, of each message that is not in the old list, by its
+        position in the new list.
 
-        SAID are the messages after the last known message, because a conversation grows at its end.
-        A new message before that was inserted by the client, such as a summary. It is SYNTHETIC,
-        and not in history. All new messages of a first list, and all new system messages, are SAID.
+        - A message that returns from the history keeps its origin.
+        - All new messages of a conversation's first list, and all new system messages, are SAID.
+        - Any other new message after the last known message is SAID, because a conversation grows
+          at its end.
+        - Any other new message before the last known message is SYNTHETIC, because the client
+          inserted it, such as a summary.
+
+        For the last known message, see `Replacement.last_known`. In a list for `set_messages`, a
+        message that returns is known, too.
         """
         is_first, last = self.memory.last_seq == 0, self.of.last_known
         if not self.of.by_client:
@@ -459,10 +468,11 @@ def _is_system(entry: Entry) -> bool:
 
 def returning_messages(memory: Memory, replacement: Replacement) -> dict[int, Entry]:
     """Return the messages that return from the history, as entries by their position in the new
-    list. Each entry has its seq, its origin and the overrides of its last stay.
+    list. Each entry has the seq and origin of the stored message, and the overrides of its new
+    stay.
 
-    Each message returns only once. If several messages of the history fit, one with the same
-    attributes is chosen, and among these the latest.
+    Each stored message returns only once. If a message of the list equals several stored messages,
+    the latest of them returns. Stored messages with the same attributes are preferred.
     """
     allowed = replacement.may_return(is_first=memory.last_seq == 0)
     if not allowed:

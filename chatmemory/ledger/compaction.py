@@ -32,15 +32,19 @@ def compact(
 
         services.compact("order-7741", "They ask for their parcel.", keep_last=4)
 
-    One option says which messages are replaced:
+    Give exactly one of these options. It says which messages are replaced:
 
     - `covering`: the messages with these seqs.
     - `keep_last`: all but this number of messages at the end.
-    - `keep_tokens`: all but the messages at the end, up to this number of tokens.
+    - `keep_tokens`: all but the last messages that together have at most this number of tokens.
 
-    A tool call stays with its results. Up to `append_terms` exact terms that the summary would lose
-    are appended to its text, if there is room. `trigger` is the note of the step, such as "auto"; a
-    redaction does not erase the note.
+    With `keep_last` and `keep_tokens`, a leading system message and pinned messages stay. A tool
+    call is not separated from its results.
+
+    With `append_terms`, up to this number of exact terms that the summary lacks are appended to its
+    text, if there is room. Nothing is appended if the policy has an index.
+
+    `trigger` is the note of the step, such as "auto". A redaction does not erase the note.
 
     Raises InvalidValue, InvalidMessage, MessageTooLarge, MemoryNotFound, MessageNotFound (not in
     memory), NotCompactable, VersionConflict.
@@ -82,14 +86,15 @@ def plan_compaction(
 
 @dataclass(frozen=True)
 class CompactionPreview:
-    """A preview of a compaction: what would change, and which exact terms would be lost.
+    """A preview of a compaction: what would change, and which exact terms the summary lacks.
 
     - `covered`: the seqs of the messages that would leave.
     - `change`: the result that `compact` would return.
-    - `terms`: exact terms that the summary does not contain, the most important first. There are at
-      most 50, or as many as `append_terms` if that is more.
+    - `terms`: exact terms of these messages that the summary does not contain, the most important
+      first. There are at most 50, or at most `append_terms` if that is more.
     - `appended`: how many of the `terms` would be appended to the summary, from the first on.
-    - `beside`: how many of the `terms` are also in a message that stays.
+    - `beside`: how many of the `terms` would not be lost, because a message that stays has them,
+      too.
     """
 
     covered: tuple[int, ...]

@@ -73,12 +73,15 @@ def change(
     """Change the policy of a conversation, its labels, or both. Each change is a step; an equal
     value makes no step.
 
-    A lower limit evicts nothing: messages over the limit are hidden until the next add evicts them.
-    If the limit is raised before that, they are shown again (LangChain4j trims on reading). The
-    label that identifies an import is kept.
+    - `policy`: the new policy; None keeps the current policy. A lower limit evicts nothing at once:
+      reads hide the messages over the limit, and the next add evicts them. If the limit is raised
+      before that add, they are shown again (LangChain4j trims on reading).
+    - `labels`: all new labels; None keeps the current labels. The label that identifies an import
+      always stays.
+    - `recount`: the window, counted by the new policy's estimator. Without `recount`, the window is
+      counted before the lock.
 
-    `recount` is the window, counted by the new policy's estimator. Without `recount`, the window is
-    counted before the lock. Raises MemoryNotFound, InvalidValue, UnknownEstimator, VersionConflict.
+    Raises MemoryNotFound, InvalidValue, UnknownEstimator, VersionConflict.
     """
     policy = check_policy(policy)
     new_labels = None if labels is None else check_labels(labels)

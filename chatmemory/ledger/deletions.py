@@ -11,8 +11,13 @@ from chatmemory.models import AuditEntry, Memory
 
 
 class Deletion(NamedTuple):
-    """What an audit entry says about a deleted conversation: its number of `steps`, and `head`, the
-    hexadecimal digest of its last step. A value that the entry lacks is None.
+    """What an audit entry says about a deleted conversation.
+
+    - `steps`: the number of steps of the conversation.
+    - `head`: the hexadecimal digest of its last step.
+
+    A value is None if the entry lacks it. In an altered entry, `steps` can be a string, and `head`
+    a number.
     """
 
     steps: int | str | None

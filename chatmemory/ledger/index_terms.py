@@ -1,7 +1,8 @@
 """Leaves a term out of the index, or lists the term again.
 
-The index is the message in memory that lists terms of evicted messages. Each such change is a step
-that renews the index. Later indexes remember the choice, as long as an index stays in memory.
+The index is the message in memory that lists terms of evicted messages. Leaving out a term and
+listing it again are steps, in which a new index replaces the index. Later indexes leave out the
+same terms, until the index leaves memory.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ def leave_out_term(
 def list_term(
     memory_id: str, term: str, *, actor: str = "", expected_version: int | None = None
 ) -> ChangeResult | None:
-    """List a term again that was left out of the index. Returns None if the term was not left out.
+    """List a term in the index again, after somebody left it out. Return None if the term is not
+    left out.
 
     Raises the exceptions of `leave_out_term`.
     """

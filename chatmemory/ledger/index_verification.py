@@ -33,12 +33,11 @@ class Made(NamedTuple):
 
 
 def left_for(entry: Entry, before: Sequence[tuple[str, list[Entry]]]) -> list[Entry]:
-    """Return the messages whose eviction led to the index in `entry`: those that the newest step
-    evicted.
+    """Return the messages whose eviction led to the index in `entry`.
 
-    `before` has the kind and the evicted messages of the last two steps, the newest first. If the
-    older step cleared tool results, and the index was made for them, too (`Index.of`), they are
-    also returned.
+    `before` has the last two steps, the newest first. Each is a pair: the kind of the step, and the
+    messages that the step evicted. The result has the evicted messages of the newest step. If the
+    older step cleared tool results, the result has them, too, if their seqs are in `Index.of`.
     """
     index = index_of(entry.message)
     of = sorted(index.of) if index else []
@@ -59,13 +58,16 @@ def made_again(
     *,
     is_chosen: bool,
 ) -> Made | None:
-    """Compute the index in `entry` again. Return how the index comes into the window.
+    """Compute the index in `entry` again. Return its position in the window, and the evictions that
+    it causes.
 
-    Raises Contradicted if the computed index differs. Returns None if a message was redacted,
-    because the index cannot be computed then.
+    - `window`: the window before the index came.
+    - `left`: the messages whose eviction led to the index.
+    - `is_chosen`: whether the index was made because somebody left a term out or listed a term
+      again.
 
-    `left` are the messages whose eviction led to the index. With `is_chosen`, somebody left a term
-    out or listed it again.
+    Raises Contradicted if the computed index differs. Returns None if a message of the window, of
+    `left` or of `entry` was redacted, because the index cannot be computed then.
     """
     seqs = {each.seq for each in (*window, *left, entry)}
     rows = {

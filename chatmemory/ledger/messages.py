@@ -66,10 +66,11 @@ def add(
 def new_messages(
     memory_id: str, messages: Iterable[ChatMessage | NewMessage], policy: Policy | None = None
 ) -> Storable[NewMessage]:
-    """Return messages that are ready to be added: checked, and with their tokens counted.
+    """Check messages, and return them in the form in which they can be added. Their tokens are
+    counted, unless counting is so fast that `add_all` can count them under the lock.
 
-    `policy` is the new policy if it changes before the add, else None. Raises the exceptions of
-    `add`.
+    `policy` is the new policy, if the policy changes before the add; else None. Raises
+    InvalidValue, MessageTooLarge, UnstorableText, UnknownEstimator.
     """
     new = storable_additions(messages)
     sent = [item.message for item in new]

@@ -7,14 +7,15 @@ past windows are read from the same rows. Ranks are far apart, to leave room for
 - A stay at the beginning has the lowest rank minus RANK_SPACING.
 - An inserted stay has a rank between the ranks of its neighbors.
 
-*oldest* makes past windows quick to read: all messages of the window have stays with this number or
-a higher one, except pinned messages and a leading system message. So a query reads only about as
-many rows as the window has.
+Two columns of the conversation's row have the number of a stay:
 
-*ordered_from* is the number of a stay. Stays with higher numbers are surely in the order of their
-ranks. If the number of the window's first stay is above `ordered_from`, it is the lowest in the
-window. Then it becomes `oldest`. Otherwise `oldest` keeps its value, which may be lower than
-necessary, but is still right.
+- `oldest`: no message of the window has a stay with a lower number, except pinned messages and a
+  leading system message. So a query for a past window reads few other rows.
+- `ordered_from`: all stays with higher numbers are in the order of their ranks.
+
+After an eviction, take the stay of the first message that can be evicted. If its number is above
+`ordered_from`, `oldest` becomes this number. Otherwise `oldest` stays the same, and queries may
+read more rows than necessary. A change that can reorder the window sets both columns anew.
 """
 
 from __future__ import annotations
@@ -56,7 +57,8 @@ def numbered(
     """Return a copy of an entry with the numbers of its rows: `n` of the stay, `seq` of the
     message, and the `rank` that orders the window.
 
-    If `overrides` is None, an entry that already had a stay keeps the overrides of that stay.
+    `origin` is SAID or SYNTHETIC. `overrides` are the overrides of the stay. If they are None, an
+    entry that already had a stay keeps the overrides of that stay.
     """
     if entry.n and overrides is None:
         frame, size, overrides = entry.frame, entry.size, entry.overrides

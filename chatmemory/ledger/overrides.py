@@ -1,15 +1,19 @@
 """The overrides of a stay: what a window shows instead of the stored text or attributes of a
 message.
 
-There are two overrides: `attributes` that a client changed, and `text`, the placeholder of a
-cleared tool result (see `windows.clearing`). The column of a stay has them as a JSON object, with a
-random salt. Null means that the stored message is shown.
+There are two overrides:
 
-The digest of a step covers the SHA-256 of this JSON. A redaction leaves only the SHA-256, so that
-the digest stays valid. Later stays of a redacted message have no overrides, because its tombstone
-is shown (see `ledger.redaction`). If a redacted tool result is cleared, its stay has only the mark
-`STUB_MARK`. Rows of earlier versions may have the text of the placeholder instead; they are read as
-if they had the mark.
+- `attributes`: attributes that a client changed.
+- `text`: the placeholder of a cleared tool result (see `windows.clearing`).
+
+The column `overrides` of a stay has a JSON object with the overrides and a random salt. Null means
+that the stored message is shown.
+
+The digest of a step covers only the SHA-256 of this JSON. A redaction erases the JSON, but leaves
+its SHA-256, so the digest stays valid. If there was a placeholder, a mark of it is left, too.
+
+A redacted message is shown as its tombstone (see `ledger.redaction`), so its new stays need no
+overrides. But if it is a cleared tool result, its new stay has `STUB_MARK`.
 """
 
 from __future__ import annotations

@@ -36,11 +36,10 @@ class PendingRows:
         ended: Mapping[int, str],
         redacted: Message | None = None,
     ) -> None:
-        """Collect the rows of a step. Rooms add their digests to the rows first.
+        """Collect the rows of a step, after the rooms have added digests to the rows.
 
-        `ended` has the reasons of the stays that end in the step, by the number of the stay.
-        `redacted` is the message whose text the step erases. A stay that begins and ends in this
-        transaction is written once.
+        - `ended`: maps the number of each stay that ends in the step to the reason.
+        - `redacted`: the message whose text the step erases; None for any other step.
         """
         seal(Recorded(self._memory, messages, stays, [step], sorted(ended.items()), redacted))
         self._messages += messages

@@ -2,8 +2,8 @@
 windows.
 
 `get_messages`, `update_messages` and `delete_messages` are LangChain4j's three methods. If several
-clients write to one conversation, the last write wins. The memories of this library use the store's
-method `transact` instead, which locks the conversation while a change is decided.
+clients write to one conversation, the last write wins. The memories of this library avoid this:
+they use `DjangoChatMemoryStore.transact`, which locks the conversation while a change is decided.
 """
 
 from __future__ import annotations
@@ -92,8 +92,8 @@ def update_messages(
 ) -> ChangeResult:
     """Replace the messages of the window by a client's list, without trimming.
 
-    An unknown id creates a conversation. The default policy of its id, if there is one, then only
-    counts, and evicts nothing.
+    An unknown id creates a conversation. If there is a default policy for the id, the new
+    conversation gets a copy of this policy that counts tokens, but evicts nothing.
 
     Raises InvalidValue for an invalid id, InvalidMessage, MessageTooLarge, UnstorableText,
     VersionConflict.
@@ -128,8 +128,12 @@ def by_client(
     actor: str,
     expected_version: int | None = None,
 ) -> Planned[Result]:
-    """Prepare a change by a client that sends whole lists. `messages` is the list, whose tokens are
-    counted. The method `write` of the result stores the change.
+    """Prepare a change by a client that sends its whole list. Call `write` of the result to store
+    the change.
+
+    - `messages`: the client's list. The tokens of its messages are counted now, before the
+      conversation is locked.
+    - `change`: the function that records the change. `write` returns the function's result.
 
     For an unknown id, `write` creates the conversation.
     """

@@ -60,14 +60,18 @@ class Recorder:
 
     Arguments:
 
-    - Without an actor, the recorder is a simulation, and makes no rows. With `at`, the simulation
-      starts after that past step. With a `window`, the recorder needs no database.
-    - `is_new` is True in the transaction that inserts the conversation.
-    - `note` is the note of each step.
-    - `cursor` is the cursor of the transaction, by which the window is read.
+    - `actor`: who makes the changes. With None, the recorder only simulates changes, and makes no
+      rows.
+    - `at`: for a simulation, the step after which it starts; by default the newest step.
+    - `is_new`: whether the conversation is created together with the changes.
+    - `note`: the default note of the steps.
+    - `window`: the window before the changes; by default the stored window.
+    - `cursor`: the database cursor that reads the stored window.
 
-    Attributes: `policy` is the policy in force. `results` has the results of the changes so far,
-    without changes that had no effect.
+    Attributes:
+
+    - `policy`: the policy in force.
+    - `results`: the results of the changes so far, without changes that had no effect.
     """
 
     def __init__(
@@ -162,12 +166,15 @@ class Recorder:
     def set_policy(
         self, policy: Policy | None, estimator: str = "", note: str = ""
     ) -> ChangeResult | None:
-        """Put a policy in force, as a step. Returns None if nothing changes.
+        """Put a policy in force, as a step. Returns None, without a step, if nothing changes, or
+        for the first policy of a new conversation.
 
-        If the new estimator is of another family and so counts differently, the caller has already
-        counted the window by it, and the step has the new counts. With `policy=None`, the client
-        decides what is in the window, and `estimator` counts the tokens. The first policy of a new
-        conversation is not a step, but part of its creation.
+        - `policy`: None if the client decides what is in the window.
+        - `estimator`: for `policy=None`, the name of the new estimator. By default, the current
+          estimator stays.
+
+        If the new estimator counts tokens differently, the caller must first count the window with
+        the new estimator.
         """
         memory = self.memory
         estimator = policy.estimator if policy else estimator or memory.policy_estimator
@@ -332,10 +339,13 @@ class Recorder:
         return transition.change is Change.INDEX and self._index(transition) is not None
 
     def leave_out(self, terms: Collection[str]) -> ChangeResult | None:
-        """Renew the index, as a step, so that it leaves out exactly these terms. Returns None if
-        nothing changes, such as without an index.
+        """Replace the index by an index without these terms, as a step. The index is the message in
+        memory that lists exact terms of evicted messages.
 
-        The index is the message that lists terms of evicted messages.
+        `terms` must have all terms to leave out. A term that was left out earlier can be listed
+        again if `terms` lacks it.
+
+        Returns None if the index cannot be replaced, for example because the window has no index.
         """
         transition = chosen(self.window, terms, self.policy, self._counted)
         return self._index(transition) if transition.change is Change.INDEX else None

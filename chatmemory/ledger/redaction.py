@@ -1,11 +1,11 @@
 """Redaction: replaces the text of a message by a tombstone, such as `[redacted #12]`. The message
 keeps its type.
 
-- A redacted message has the tombstone everywhere. Other texts or attributes that its stays showed
-  are erased, too (see `ledger.overrides`).
-- The placeholder of a redacted tool result is the tombstone, too (see `clearing.stub_of`).
+- The history and all windows show the tombstone, also instead of the placeholder of a cleared tool
+  result (see `clearing.stub_of`).
+- Attributes that a client changed in a window are erased, too (see `ledger.overrides`).
 - Stays keep the token counts of the erased text, so that the sums of the ledger stay valid (see
-  `Replacement.as_it_was`). A placeholder that comes later has the tokens of the tombstone.
+  `Replacement.as_it_was`).
 - Tool names and call ids are kept, because they connect results with their calls.
 - The tombstone has the number of the message, so that no two redacted messages are equal. Otherwise
   a memory would ignore a redacted system message that equals the current one.

@@ -52,11 +52,11 @@ def import_conversation(
     labels: Mapping[str, str] | None = None,
     actor: str = "",
 ) -> list[ChangeResult]:
-    """Create a conversation and add its messages, one step each. Returns one result for each
-    change.
+    """Create a conversation and add its messages. Returns one result for each message.
 
-    A long conversation is stored in several transactions. Until the last one, other changes raise
-    ImportUnfinished. Raises the exceptions of `create` and `add` before anything is stored.
+    A long conversation is stored in several transactions. Until the last transaction, other changes
+    raise ImportUnfinished. Raises the exceptions of `create` and `add` before anything is stored.
+    In a long conversation, DuplicateClientId can be raised later.
     """
     labels = check_labels(labels or {})
     return list(import_labelled(memory_id, messages, check_policy(policy), labels, actor))
@@ -70,11 +70,11 @@ def import_labelled(
     actor: str,
     session: Session | None = None,
 ) -> Iterable[ChangeResult]:
-    """Create a conversation with labels, and add its messages. Returns the results of the changes.
+    """Create a conversation with labels, and add its messages. Returns one result for each message.
 
     With an agent's `session`, the window after each step is the window that the agent had then.
-    Otherwise messages are added under the policy. The messages of a long conversation are added
-    while the caller iterates over the results.
+    Without a session, messages are added under the policy. The messages of a long conversation are
+    added while the caller iterates over the results.
     """
     new = storable_additions(messages)
     if not is_long(new, new.characters):
@@ -106,7 +106,7 @@ def add_rest(
 
 
 def is_long(new: Sequence[NewMessage], characters: int) -> bool:
-    """Return whether there are too many messages for one transaction, or too long ones.
+    """Return whether the messages are too many, or together too long, for one transaction.
     `characters` is the total length of their JSON.
     """
     return len(new) > SLICE or characters > INDEXED_AT_ONCE
@@ -175,15 +175,14 @@ def add_slices(
     copied: bool = False,
     session: Session | None = None,
 ) -> Iterator[ChangeResult]:
-    """Add the messages of `new` in several transactions, one step each. Yields the result of each
-    change.
+    """Add the messages of `new` in several transactions. Yields one result for each added message.
 
-    - `stored`: how many of the first messages are stored already; they are left out.
-    - `copied`: whether the messages are copied from another conversation.
-    - `session`: an agent's session. The window after each step is then the window that the agent
-      had.
+    - `stored`: the number of messages at the beginning of `new` to skip, because they are stored
+      already.
+    - `copied`: whether the messages are copied from another conversation, for a branch.
+    - `session`: an agent's session, whose windows are recorded (see `adder`).
 
-    After the iteration, the caller must end the import by `set_stored` with None. Raises
+    Afterwards, the caller must call `set_stored` with None, which ends the import. Raises
     ImportUnfinished if another process continues the same import.
     """
     add, note = (add_copies, Step.BRANCHED) if copied else (adder(session), Step.IMPORTED)
@@ -198,8 +197,8 @@ def add_slices(
 def adder(
     session: Session | None,
 ) -> Callable[[Recorder, Sequence[NewMessage]], list[ChangeResult]]:
-    """Return the function that adds messages through a recorder, and returns the results of the
-    changes.
+    """Return a function that adds messages through a recorder. The function returns one result for
+    each message.
 
     Without a `session`, messages are added under the conversation's policy. With a session, the
     window after each step is the window that the agent had then.

@@ -45,8 +45,14 @@ class WindowMessage(NamedTuple):
     - `overrides`: JSON of the text or the attributes that the window shows instead of the stored
       ones, or None.
 
-    Of the message: `seq` is its number, and `frame` is its JSON without the text. `redacted_step`
-    is the step that redacted it, or None.
+    Of the message:
+
+    - `seq`: the number of the message.
+    - `frame`: the JSON of the message without its text.
+    - `attributes`: the attributes of a system message as JSON, or None.
+    - `redacted_step`: the step that redacted the message, or None.
+
+    Of the conversation: `estimator` is the name of its estimator.
     """
 
     n: int
@@ -153,7 +159,9 @@ def _of_window(select: str, memory_id: str, step: Step | None) -> tuple[str, Val
 
 
 def messages_by_seq(memory_id: str, seqs: Iterable[int]) -> list[NamedRow]:
-    """Return the stored rows of messages. `windows.read_message` makes the messages of them."""
+    """Return the stored rows of messages, in any order. `windows.read_message` converts a row to a
+    message.
+    """
     return _FRAMED.read_rows(*_with_seqs(memory_id, seqs))
 
 

@@ -55,15 +55,19 @@ Ends = Mapping[int, End]  # by the number of the stay
 
 @dataclass(frozen=True)
 class StoredStep:
-    """A step of the ledger, with everything that is needed to decide it again.
+    """A step of the ledger, with everything that is needed to decide the step again.
 
     - `window`, `policy_before`: the window and the policy before the step.
-    - `arrived`: the messages that came into memory.
-    - `left`: the ends of stays, by the number of the stay.
-    - `before`: the last two steps before it, the newest first, each with the stays that it ended.
+    - `policy`: the policy after the step. A policy is None if the client decides what is in the
+      window.
+    - `estimator`: the estimator after the step, or None if its name is unknown.
+    - `arrived`: the entries of the stays that the step began.
+    - `left`: the ends of the stays that the step ended, by the number of the stay.
+    - `before`: up to two previous steps, the newest first, each with the ends of the stays that it
+      ended.
 
-    Only some entries have their message: system messages, tool calls, index messages and tool
-    results. In a tool result, a placeholder stands for the text.
+    To save RAM, most entries have no message. Only entries of system messages, tool calls, index
+    messages and tool results have one, and a tool result has a placeholder instead of its text.
     """
 
     memory: Memory
@@ -77,11 +81,14 @@ class StoredStep:
     before: Sequence[tuple[Step, Ends]]  # the last two steps, newest first
 
     def decided(self) -> Transition:
-        """Return the transition that the rules decide for this step. If no rules decided the step,
-        such as a client's step, return the stored transition.
+        """Return the transition that the rules decide for this step. For a step that no rule
+        decides, such as a client's step or a repair, return the stored transition.
 
-        Raises Contradicted if the stored rows differ. For a turn window, the rules of earlier
-        versions are tried, too.
+        Raises Contradicted if the stored rows differ from the decision. For a turn window, rows
+        that fit the rules of earlier versions are accepted, too.
+
+        Raises OversizedMessage or NoRoomBesidePins if the policy rejects the message that the step
+        added.
         """
         try:
             return self._decided_now()

@@ -1,9 +1,9 @@
 """The transaction of every write: lock the conversation, record the change, write, notify.
 
-On PostgreSQL the lock is the conversation's row (SELECT FOR UPDATE), so that conversations do not
-block each other. SQLite has one lock for the whole database, which is taken before the first read.
-Otherwise SQLite would reject the write of a transaction if another transaction has written since
-its first read.
+- On PostgreSQL, the lock is the conversation's row (SELECT FOR UPDATE), so that conversations do
+  not block each other.
+- On SQLite, the lock is the whole database. It is taken before the first read. SQLite would refuse
+  a later lock if another transaction had written after this read.
 """
 
 from __future__ import annotations
@@ -167,10 +167,13 @@ class Planned(Generic[Result]):
     def write(self) -> Result:
         """Write the change under the lock, and return its result.
 
-        If the conversation has changed since the change was prepared, the change is computed again.
-        With `derives`, this is done before the lock, a few times at most; otherwise under the lock.
-        Raises VersionConflict if the conversation changes each time, and the exceptions of `locked`
-        and of `change`.
+        If the change is prepared and the conversation has not changed since, the prepared rows are
+        written. Otherwise the change is computed now: under the lock, or with `derives` before the
+        lock is taken.
+
+        With `derives`, other writers can change the conversation between the computation and the
+        lock. The change is then computed again. Raises VersionConflict if this happens at every
+        attempt, and the exceptions of `locked` and of `change`.
         """
         plan = self
         for attempt in range(PLANNED_AT_MOST):
@@ -351,8 +354,10 @@ def unsaved_memory(
 
 
 def audit(text: str, *, action: str, actor: str, **details: str | int) -> None:
-    """Write the line `text` to the audit log after the commit. In JSON, each of the `details` is a
-    field. No text of messages may be in them.
+    """Write `text` and the actor as a line to the audit log, after the commit. In a JSON log, the
+    action, the actor and each of the `details` are fields.
+
+    Neither `text` nor `details` may contain text of messages.
     """
     database.on_commit(lambda: _audit_now(text, action=action, actor=actor, **details))
 
@@ -408,18 +413,19 @@ def notify_followers(memory_id: str) -> None:
 
 
 def row_count(memory: Memory) -> int:
-    """Return about how many rows must be deleted with a conversation. A long text counts as several
-    rows, because it takes as long to remove from SQLite's search index.
+    """Return about how many rows must be deleted with a conversation. Every 60 tokens of the
+    history count as one more row, because SQLite removes text slowly from its search index.
     """
     rows = memory.last_seq + memory.last_stay + memory.last_step
     return rows + memory.history_tokens // TOKENS_OF_A_ROW
 
 
 def sizes_of(memory_ids: Iterable[str]) -> dict[str, int]:
-    """Return about how many rows each conversation has, by id. The ids are sorted.
+    """Return about how many rows must be deleted with each conversation, by id (see `row_count`).
+    The ids are sorted.
 
-    Writers that lock several conversations in this order do not wait for each other. Raises
-    InvalidValue, MemoryNotFound.
+    Writers that lock several conversations in this order cause no deadlock. Raises InvalidValue,
+    MemoryNotFound.
     """
     ids = sorted(check_ids(memory_ids))
     columns = ("last_seq", "last_stay", "last_step", "history_tokens")

@@ -230,8 +230,8 @@ def storable_additions(messages: Iterable[ChatMessage | NewMessage]) -> Storable
 def storable_messages(messages: Iterable[ChatMessage]) -> Storable[ChatMessage]:
     """Return the messages as a list. Raises an error for a message that cannot be stored.
 
-    The errors are InvalidMessage, UnstorableText and MessageTooLarge. The last tells, as `index`,
-    the position of the message in `messages`.
+    The errors are InvalidMessage, UnstorableText and MessageTooLarge. The attribute `index` of
+    MessageTooLarge is the index of the message in `messages`.
     """
     if isinstance(messages, Storable):
         return messages

@@ -1,12 +1,11 @@
 """Verifies a conversation: decides its changes again, and compares the results with the stored
 rows.
 
-- Each row is read once, in the order of the ledger. So the first contradiction is the first wrong
-  row.
+- Rows are read in the order of the ledger. So the first contradiction is the first wrong row.
 - A step that a policy decided is decided again by the same functions. Its evictions, reasons and
   totals are compared with the stored rows.
 - A step of a client cannot be decided again. Its rows are only compared with each other.
-- The process holds only one window at a time, without messages that no decision needs.
+- To save RAM, only one window is loaded at a time, with only the messages that decisions need.
 """
 
 from __future__ import annotations
@@ -65,9 +64,11 @@ def verify(memory_id: str) -> Contradiction | None:
     """Return the first row of a conversation that contradicts the rules or other rows. None if all
     rows agree.
 
-    A row that cannot be read is a contradiction, too. Other writers may change the conversation
-    meanwhile. Raises MemoryNotFound for an unknown id, and for a conversation whose deletion is
-    recorded.
+    A row that cannot be read is a contradiction, too. All rows are read in one snapshot of the
+    database, so other writers may change the conversation meanwhile.
+
+    Raises MemoryNotFound for an unknown id, and for a conversation that is being deleted. If no
+    audit entry records the deletion, a contradiction is returned instead.
     """
     try:
         with one_snapshot(), naming("the conversation"):

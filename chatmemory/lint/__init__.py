@@ -1,12 +1,12 @@
 """The linter: finds why a provider would reject a window, or misunderstand it.
 
-    findings_in(turns, provider)    the faults of a window, rejected or mishandled
-    refusals_in(turns, provider)    the faults for which the provider rejects it
-    verdicts(turns)                 what each provider would answer to a window, in a sentence
+    findings_in(turns, provider)    the faults that the provider would reject or mishandle
+    refusals_in(turns, provider)    only the faults that the provider would reject
+    verdicts(turns)                 what OpenAI and Anthropic would answer, in a sentence each
 
-A turn here is a message in the linter's form. `chatmemory.lint.linter` has the same functions for
-messages. `chatmemory.lint.catalog` has the rules by id, each with its source and two examples. The
-catalog is imported when the first window is examined.
+Each of the `turns` is one message in the linter's form (see `Turn`). To check or repair a list of
+messages, use `lint` and `repair` of `chatmemory.lint.linter`. `chatmemory.lint.catalog` has the
+rules by id, each with its source and two examples.
 """
 
 from __future__ import annotations
@@ -55,10 +55,11 @@ def findings_in(turns: Iterable[Turn], provider: str, model: str | None = None) 
 
 
 def refusals_in(turns: Iterable[Turn], provider: str, models: Sequence[str] = ()) -> list[Finding]:
-    """Return the faults for which a provider would reject a window. `turns` are its messages in the
-    linter's form.
+    """Return the faults for which a provider would reject a window. `turns` are the messages of the
+    window in the linter's form.
 
-    With `models`, the faults for each model are returned, one model after the other.
+    With `models`, the window is checked for each of these models. A fault is returned once for each
+    model that rejects the window because of this fault.
     """
     from chatmemory.lint.catalog import RULES  # many programs examine no window
 
@@ -69,8 +70,10 @@ def refusals_in(turns: Iterable[Turn], provider: str, models: Sequence[str] = ()
 
 @dataclass(frozen=True)
 class Verdict:
-    """The answer of a provider to a window, as the rules predict it. `provider` is the provider's
-    name for people, such as OpenAI.
+    """The answer of a provider to a window, as the rules predict it.
+
+    - `provider`: the provider's name for people, such as "OpenAI".
+    - `findings`: the faults of the window. Empty if there are none.
     """
 
     provider: str

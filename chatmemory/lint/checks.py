@@ -1,7 +1,8 @@
 """The checks of provider rules. Each function finds one kind of fault in a window, for any
 provider.
 
-A check yields its faults in the order of the window. Checks of a provider's JSON are in `rendered`.
+A check yields its faults in the order of the window. Checks of a provider's JSON are in `rendered`
+and `limits`.
 """
 
 from __future__ import annotations
@@ -88,7 +89,7 @@ def first_not_user(sent: ProviderWindow) -> Iterator[Fault]:
 
 
 def first_user(sent: ProviderWindow) -> int | None:
-    """Return the position of the first user message; None if there is none."""
+    """Return the index of the first user message in the window; None if there is none."""
     return next((turn.position for turn in sent.turns if turn.type is MessageType.USER), None)
 
 

@@ -48,14 +48,16 @@ class Limit:
     """A limit for one field of a provider's JSON, such as the length of a tool call's id.
 
     - `path`: the path from a message to the field, such as `tool_calls[].id`.
-    - `what`: the name of the field in sentences for people.
+    - `what`: the name of the field in sentences for people, such as "The participant name".
     - `pattern`: a regular expression that a text must match as a whole. `but` says what is wrong
       with a text that does not match.
-    - `least`, `most`: the smallest and the largest length of the text or list.
+    - `least`, `most`: the smallest and the largest length of the text or list. With `most` None,
+      there is no largest length.
     - `is_needed`: whether a missing field is a fault.
-    - `kind`: the `type` of the JSON to which the limit applies; "" for any.
-    - `roles`: the roles to which the limit applies; () for all.
-    - `without`: the name of a field. JSON with this field is exempt from the limit.
+    - `kind`: the limit applies only to messages whose JSON has this `type`; "" for any.
+    - `roles`: the limit applies only to messages with one of these roles; () for all.
+    - `without`: the name of a field of the message. The limit does not apply to messages in which
+      this field has a value.
     """
 
     path: str

@@ -74,14 +74,15 @@ def repair(
     """Repair a window so that a provider accepts it. Returns the new window, the changes that were
     made, and the remaining findings. A window without findings stays unchanged.
 
-    - If the provider takes system messages outside its list, they move to the beginning, and
-      repeated ones are left out.
+    - If the provider takes system messages outside the list of messages, they move to the
+      beginning. Of system messages with the same text, only the first stays.
     - A tool result without a tool call, and a second result of a tool call, are left out.
-    - A tool result that does not follow its tool call is moved directly after it.
+    - A tool result that does not follow its tool call is moved directly after the tool call.
     - A tool call without a result gets a placeholder as its result.
-    - Messages before the first user message are left out if the provider rejects them.
+    - Messages before the first user message are left out if the provider rejects them. System
+      messages stay.
 
-    Raises the same exceptions as `lint`.
+    Takes the arguments of `lint`. Raises the same exceptions as `lint`.
     """
     window = chat_messages(messages)
     shown = range(1, len(window) + 1) if numbers is None else numbers
@@ -102,9 +103,10 @@ def waiting_call(messages: Sequence[ChatMessage]) -> int | None:
 
 
 def waiting_turn(turns: Iterable[Turn]) -> int | None:
-    """Return the position of the AI message whose tool calls still wait for results at the end of a
-    window. Only tool results follow it. None if there is no such message. A `Turn` is one message
-    here.
+    """Return the index of the AI message whose tool calls still wait for results at the end of a
+    window. Only tool results follow it. None if there is no such message.
+
+    Each `Turn` is one message.
     """
     dangling = ProviderWindow(turns, OPENAI).pairing.dangling
     return next((each.call.position for each in dangling if each.before is None), None)
@@ -123,10 +125,8 @@ def example(window: Example, provider: str) -> list[ChatMessage]:
 
 
 def outline(messages: Sequence[ChatMessage], provider: str) -> list[str]:
-    """Return lines of text that show a small window, such as the example of a rule. Each message
-    takes one or more lines, and long lines are cut.
-
-    A message that keeps its JSON from the provider is shown as this JSON.
+    """Return lines of text that show a window, such as the example of a rule. Each message takes
+    one or more lines. Lines of more than 300 characters are cut.
     """
     lines = [line for turn in turns_of(messages, provider) for line in _lines(turn)]
     return [line if len(line) <= LINE else f"{line[:LINE]}…" for line in lines]

@@ -67,8 +67,8 @@ def blank_text(sent: ProviderWindow) -> Iterator[Fault]:
 
 
 def blanks_at_the_end(sent: ProviderWindow) -> Iterator[Fault]:
-    """Find a last message from the assistant whose text ends with white space. The fault is
-    pending: the window has it only until the next message comes.
+    """Find the last message of the window if it is from the assistant, has no tool calls, and ends
+    with white space.
     """
     last = _last_answer(sent)
     text = _last_text(last) if last else ""
@@ -78,7 +78,9 @@ def blanks_at_the_end(sent: ProviderWindow) -> Iterator[Fault]:
 
 
 def answer_at_the_end(sent: ProviderWindow) -> Iterator[Fault]:
-    """Find a last message from the assistant. The model would continue this message (a prefill)."""
+    """Find the last message of the window if it is from the assistant and has no tool calls. The
+    model would continue this message (a prefill).
+    """
     if last := _last_answer(sent):
         what = f"The last message, {last.name}, is from the assistant (a prefill)."
         yield Fault([last], what, is_pending=True)
@@ -269,7 +271,9 @@ _TWICE = (
 
 
 def call_without_reasoning(sent: ProviderWindow) -> Iterator[Fault]:
-    """Find tool calls with an id from OpenAI that follow no reasoning item of the same answer."""
+    """Find tool calls with an item id of OpenAI, such as `fc_1`, but without a reasoning item
+    before them in the same answer.
+    """
     has_reasoning = False
     for turn, item in _items(sent):
         type, id = item.get("type"), item.get("id")
@@ -377,7 +381,8 @@ def lone_reasoning(sent: ProviderWindow) -> Iterator[Fault]:
     """Find reasoning items of OpenAI that are not directly followed by an item with an id. OpenAI
     requires the text or tool call to which the reasoning led.
 
-    Reasoning items of other hosts have other ids and are not checked.
+    Reasoning items from OpenAI have ids that begin with `rs_`. Other reasoning items are not
+    checked.
     """
     for turn, following in zip_longest(sent.turns, sent.turns[1:]):
         for item, after in zip_longest(turn.own, turn.own[1:]):

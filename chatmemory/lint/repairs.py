@@ -60,9 +60,12 @@ class Repaired:
 
 @dataclass
 class BenchMessage:
-    """A message of a window in repair. `source` is the index of the message in the window before
-    the repair, or None for an added placeholder. `number` is the number by which people know the
-    message.
+    """A message of a window while the window is repaired.
+
+    - `number`: the number that people see, such as 26 for "#26". A placeholder has the number of
+      the message with its tool call.
+    - `source`: the index of the message in the window before the repair, or None for an added
+      placeholder.
     """
 
     message: ChatMessage
@@ -97,8 +100,10 @@ Repair = Callable[[ProviderWindow, Bench], None]
 
 
 def system_first(sent: ProviderWindow, bench: Bench) -> None:
-    """If the provider takes system messages outside its list of messages, move them to the
-    beginning. Of system messages with the same text, keep only the first.
+    """Move system messages to the beginning. Of system messages with the same text, keep only the
+    first.
+
+    Does nothing for providers that take system messages inside their list of messages.
     """
     if not sent.has_system_beside:
         return
@@ -164,11 +169,11 @@ def move_results(sent: ProviderWindow, bench: Bench) -> None:
 
 
 def add_placeholders(sent: ProviderWindow, bench: Bench) -> None:
-    """Add a placeholder as the result of each tool call without a result. Its text says that the
-    result is missing.
+    """Add a placeholder as the result of each tool call that still needs a result. The text of the
+    placeholder says that the result is missing.
 
-    The placeholder directly follows the tool call. If other tool calls of the same answer have
-    results, the placeholder comes after the whole answer, beside these results.
+    The placeholder comes after the message with the tool call, and after the tool results that
+    already follow this message.
     """
     added: dict[int, list[BenchMessage]] = {}
     for left in sent.pairing.dangling:

@@ -28,8 +28,8 @@ class Fault(NamedTuple):
 
     - `error`: values for the names in braces in the provider's error text.
     - `is_repairable`: whether a repair applies.
-    - `is_pending`: whether the fault ends with the messages that must come next, such as the
-      results of the last tool call.
+    - `is_pending`: whether the next messages will end the fault. An example is a tool call at the
+      end of the window, whose results have not come yet.
     """
 
     turns: Sequence[Turn]
@@ -48,18 +48,19 @@ Example = Sequence[ChatMessage] | Sequence[JsonMap]
 class Law:
     """How one provider treats a window that breaks a rule, and how this is known.
 
-    - `severity`: whether the provider rejects the window, or mishandles it. If "conditional", this
-      depends on the `condition`, a text for people.
-    - `error`: the text of the provider's error, with `{at}` for the position of the first message
-      at fault; "" if unknown.
+    - `severity`: "refused" if the provider rejects the window, and "mishandled" if it
+      misunderstands the window. With "conditional", `condition` says in words on what the answer
+      depends.
+    - `error`: the text of the provider's error; "" if unknown. Names in braces, such as `{at}`,
+      stand for values of the fault. `{at}` is the position of the first message at fault.
     - `source`: the URL that reports the behavior. `date` is the month of the report, "" if unknown.
       `conflict` describes a report that disagrees.
     - `check`: the function that finds the faults for this provider; None if the rule's own `check`
       finds them.
-    - `refusing`, `taking`: regular expressions for the names of models that reject the window, and
-      of models that accept the window.
-    - `sure`: like `refusing`, but for faults that were found without knowing the model. If "",
-      `refusing` is used for these, too.
+    - `refusing`, `taking`: for the severity "conditional", regular expressions for the names of
+      models that reject the window, and of models that accept the window.
+    - `sure`: replaces `refusing` if the window was checked without a model (see
+      `severity_for_any`); "" to use `refusing`.
     """
 
     severity: Severity
@@ -76,8 +77,11 @@ class Law:
 
     @property
     def basis(self) -> Basis:
-        """The kind of source: "recorded" for a recorded exchange, "reported" for an issue on
-        GitHub, else "documentation".
+        """The kind of the `source`.
+
+        - "recorded": a recorded request with its answer, from the tests of Pydantic AI
+        - "reported": any other page on GitHub, such as an issue
+        - "documentation": any page elsewhere
         """
         if self.source.startswith(RECORDED):
             return "recorded"
@@ -90,21 +94,18 @@ class Law:
         return self.date or "date not known"
 
     def severity_for(self, model: str | None) -> Severity | None:
-        """Return how severe a fault is for this model; None if the model is known to accept the
-        fault. Without a model, return the severity of the law.
+        """Return the severity of a fault for the model for which the window was checked. None if
+        this model is known to accept the fault.
 
-        The fault must have been found by a check that knew the model; otherwise use
-        `severity_for_any`.
+        If the window was checked without a model (None), return the severity of the law.
         """
         if self.severity != "conditional" or not model:
             return self.severity
         return self._severity(self.refusing, model)
 
     def severity_for_any(self, model: str) -> Severity | None:
-        """Return how severe a fault is for this model; None if the model is known to accept the
-        fault.
-
-        Use this for a fault that was found by a check without a model.
+        """Return the severity of a fault for this model, although the window was checked without a
+        model. None if the model is known to accept the fault.
         """
         if self.severity != "conditional":
             return self.severity
@@ -176,13 +177,15 @@ class Rule:
 class Finding:
     """A reason why a provider would reject or mishandle a window.
 
-    - `positions`: the indices of the messages at fault.
+    - `rule`: the id of the rule that the window breaks.
+    - `positions`: the indices of the messages at fault; empty for a fault of the whole window.
     - `message`: a sentence about the fault. `error` is the text of the provider's error.
     - `condition`: what the finding depends on, if the `severity` is "conditional".
     - `repairs`: the names of the repairs that apply.
-    - `source`, `basis`: the URL that reports the behavior, and the kind of this source.
-    - `is_pending`: whether the fault ends with the messages that must come next, such as the
-      results of the last tool call.
+    - `source`, `basis`: the URL that reports the behavior, and the kind of this source (see
+      `Law.basis`).
+    - `is_pending`: whether the next messages will end the fault. An example is a tool call at the
+      end of the window, whose results have not come yet.
     """
 
     rule: str

@@ -111,8 +111,10 @@ class Past:
         return step if all(each == step for each in steps) else None
 
     def touching(self, seqs: Iterable[int], since: int) -> list[PastStay] | None:
-        """Return the messages that left after step `since` and share a tool call id with the
-        messages `seqs`. None if the ids cannot be read.
+        """Return the messages that left after step `since` and share a tool call id with one of the
+        messages `seqs`.
+
+        None if the ids of a tool call or tool result that left after this step cannot be read.
         """
         left = [each for each in self.left_after(since) if each.has_calls or each.type is _RESULT]
         if not left:
@@ -158,17 +160,17 @@ def when_it_came(past: Past, seqs: Sequence[int]) -> int | None:
 
 
 def when_all_came(past: Past, seqs: Sequence[int]) -> int | None:
-    """Return the step at which the last of these messages came. Rules use the step if the messages
-    cannot be in one window together.
+    """Return the step since which all messages `seqs` are in the window. For rules that several
+    messages break together, such as two messages with the same item id.
     """
     return max(map(past.entered_at, seqs))
 
 
 def when_two_came(past: Past, seqs: Sequence[int]) -> int | None:
-    """Return the step at which the second of the system messages `seqs` came.
+    """Return the step since which the window has at least two system messages. `seqs` are the
+    system messages of the window, in order.
 
-    None if a system message left at or after this step. Also None if the first message of `seqs`
-    came after this step.
+    None if the step is uncertain, for example because a system message has left since then.
     """
     step = sorted(map(past.entered_at, seqs))[1]
     has_left = any(each.type is _SYSTEM for each in past.left_after(step - 1))
@@ -237,9 +239,11 @@ def when_it_was_passed(past: Past, seqs: Sequence[int]) -> int | None:
 
 
 def when_both_came(past: Past, seqs: Sequence[int]) -> int | None:
-    """Return the step at which the later one of the first two messages of `seqs` came. For rules
-    about a tool result that does not follow its tool call, and about a second result. None if the
-    step is uncertain.
+    """Return the step since which the first two messages of `seqs` are both in the window. None if
+    the step is uncertain.
+
+    For the rules about a tool result that does not directly follow its tool call, and about two
+    results of one tool call.
     """
     one, other = (past.stay(seq) for seq in seqs[:2])
     if other.type is _AI and not other.has_calls:
@@ -252,9 +256,10 @@ def when_both_came(past: Past, seqs: Sequence[int]) -> int | None:
 
 
 def when_what_follows_came(past: Past, seqs: Sequence[int]) -> int | None:
-    """Return the step at which the first message of `seqs` came. For rules that this message breaks
-    because what must follow it is missing. None if the step is uncertain, such as when a message
-    directly after it has left.
+    """Return the step at which the first message of `seqs` came. For the rule `lone_reasoning`,
+    which this message breaks: the item after its reasoning item is missing.
+
+    None if the step is uncertain, for example because the message that followed has left.
     """
     stay = past.stay(seqs[0])
     behind = (each.rank for each in past.window if each.rank > stay.rank)

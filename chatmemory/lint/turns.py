@@ -43,13 +43,17 @@ _BESIDE = frozenset({ANTHROPIC, GEMINI, BEDROCK})  # have the system prompt besi
 class Turn(NamedTuple):
     """One message, in the form that provider rules check.
 
-    - `position`: the index of the message in the window. `number` is the number for people.
-    - `calls`: the ids of its tool calls. Those in `optional` need no result from the client.
+    - `position`: the index of the message in the window. `number` is the number that people see,
+      such as 26 for "#26".
+    - `calls`: the ids of the message's tool calls. `optional` has the ids of tool calls that run at
+      the provider, which need no result from the client.
     - `answers`: for a tool result, the id of the tool call that it answers.
     - `joins`: whether the message and the previous message are parts of one answer.
-    - `values`: the message as JSON in the provider's format. With `is_own`, this JSON came from the
-      provider.
-    - `continues`: whether the request for this message continued a response stored at OpenAI.
+    - `message`: the message itself; None if only its type and its tool call ids are known.
+    - `values`: the message as JSON in the provider's format. `is_own` is True if this JSON came
+      from the provider.
+    - `continues`: whether the request for this message continued a response or conversation stored
+      at OpenAI.
     """
 
     position: int
@@ -70,8 +74,8 @@ class Turn(NamedTuple):
 
     @classmethod
     def of(cls, position: int, number: int, message: ChatMessage) -> Turn:
-        """Return a turn with only the type of a message and its tool call ids. Its contents cannot
-        be checked.
+        """Return a turn with only the type and the tool call ids of a message. Rules about the text
+        or the JSON of messages find nothing in such a turn.
         """
         match message:
             case AiMessage(tool_execution_requests=calls):
@@ -90,10 +94,13 @@ NO_CALL = Turn(-1, 0, MessageType.SYSTEM)
 
 
 class Waiting:
-    """The AI message `call` with its tool calls, and the tool results found so far.
+    """An AI message with tool calls (`call`), and the tool results that were found for these calls
+    so far.
 
-    `ids` are the tool calls without a result. `answered` maps the id of each other tool call to its
-    result. `before` is the first message after the tool results, or None at the end of the window.
+    - `ids`: the ids of the tool calls without a result.
+    - `answered`: the tool results that `take` accepted because they answer one of these calls, by
+      the id of the tool call.
+    - `before`: the first message after the tool results, or None at the end of the window.
     """
 
     def __init__(self, call: Turn = NO_CALL) -> None:
@@ -203,8 +210,8 @@ class ProviderWindow:
 
     @cached_property
     def listed(self) -> list[Turn]:
-        """The items of the provider's list of messages. Messages that the provider combines are one
-        item, with the tool calls of them all.
+        """The items of the provider's list of messages. Messages that the provider combines become
+        one item: the first message, with the tool calls of all these messages.
         """
         return [_as_one(parts) for parts in self._parts.values()]
 

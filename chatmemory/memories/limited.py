@@ -149,5 +149,8 @@ class TurnWindowChatMemory(_LimitedChatMemory):
 
 
 def estimator_name(estimator: TokenCountEstimator) -> str:
-    """Return the name that a policy stores for an estimator: its model name, or else its family."""
+    """Return the name that a policy stores for an estimator: its `model_name`, or else its
+    `family`. Estimators of one family count alike. If an estimator has neither, the name is made
+    from its class.
+    """
     return getattr(estimator, "model_name", None) or family_of(estimator)

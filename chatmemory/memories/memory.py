@@ -258,12 +258,15 @@ class ChatMemory(ABC):
 
         - `covering`: the messages with these indices in `messages()`.
         - `keep_last`: all messages except this number of the newest.
-        - `keep_tokens`: all messages except the newest ones, which may have this number of tokens
-          together.
+        - `keep_tokens`: all messages except the newest messages that fit into this number of
+          tokens.
 
-        A tool call and its results stay together. Up to `append_terms` exact terms that the summary
-        lacks are appended to its text if they fit. `attributes` are those of the summary message. A
-        store with a history keeps the replaced messages there.
+        With `keep_last` and `keep_tokens`, a leading system message and pinned messages stay, too.
+        A tool call and its results are not separated.
+
+        Up to `append_terms` exact terms that the summary lacks are appended to its text if they
+        fit. `attributes` are those of the summary message. A store with a history keeps the
+        replaced messages there.
 
         Raises InvalidValue, InvalidMessage, MessageNotFound or NotCompactable, and then changes
         nothing.

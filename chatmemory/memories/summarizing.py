@@ -46,19 +46,20 @@ _guard = Lock()
 class SummarizingChatMemory(TokenWindowChatMemory):
     """A token window that replaces its oldest messages by a summary before it is full.
 
-    - `start_at` is a share of `max_tokens`. If memory is larger after an add, `summarize` is
-      called.
-    - `summarize` gets all messages, except a leading system message and the newest messages of up
-      to `keep_tokens` tokens (by default a quarter of `max_tokens`). It returns the text of the
-      summary.
-    - `summarize` runs outside any transaction. A process does not run it twice at once for one
-      memory.
-    - If one of the summarized messages has left memory meanwhile, the summary is dropped.
-    - Up to `append_terms` exact terms that the summary lacks are appended to its text if they fit.
-      With `index_terms`, the index message lists them instead.
-    - Without a summary, messages are evicted as in a plain token window.
-    - If `summarize` fails, this is logged. If the add then evicts messages, the note of its step
-      says so, too, in a store with notes. The added messages are stored in any case.
+    - `summarize`: your function that returns the text of a summary. It gets all messages, except a
+      leading system message, pinned messages, and the newest messages.
+    - `start_at`: the share of `max_tokens` above which `summarize` is called after an add.
+    - `keep_tokens`: the newest messages that fit into this number of tokens are not summarized. The
+      default is a quarter of `max_tokens`.
+    - `append_terms`: up to this number of exact terms that the summary lacks are appended to the
+      summary if they fit. With `index_terms`, the index message lists these terms instead.
+
+    `summarize` runs outside any transaction, and only once at a time for each memory in a process.
+    If `summarize` fails, the error is logged, and the added messages stay stored. If one of the
+    summarized messages has left memory meanwhile, the summary is dropped.
+
+    Without a summary, messages are evicted as in a plain token window. In a store with a ledger,
+    the note of the step says why there was no summary.
     """
 
     def __init__(

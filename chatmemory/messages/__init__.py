@@ -1,8 +1,9 @@
-"""Messages and their contents, as JSON and as database rows, and their token counts. No Django.
+"""Messages and their contents, as JSON and as database rows, and their token counts. Does not need
+Django.
 
-Another package on PyPI is called chatmemory, too. Both packages install into the same folder, and
-the package installed later replaces `__init__.py`. This module reports the conflict, because it is
-imported early, whichever of the two `__init__.py` is there.
+PyPI has another package with the name chatmemory. If both packages are installed in the same
+folder, the import of this module warns. It raises ImportError if the other package has replaced
+`chatmemory/__init__.py`.
 """
 
 import sys

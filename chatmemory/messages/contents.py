@@ -1,7 +1,7 @@
 """The contents of user messages and tool results: texts, images, sounds, videos and files.
 
-URLs are accepted and refused as by LangChain4j, which uses `java.net.URI.create`: RFC 2396 and RFC
-2732, plus Java's "other" characters. Checks of data URLs with several megabytes are fast.
+URLs are checked as by `java.net.URI.create`, which LangChain4j uses: by RFC 2396 and RFC 2732. Like
+Java, the check accepts non-ASCII characters, except blanks and control characters.
 """
 
 from __future__ import annotations
@@ -67,8 +67,10 @@ class Image(Media):
 
 @dataclass(frozen=True)
 class Audio(Media):
-    """A sound. `binary_data` is base64 text. LangChain4j has a byte array of this name, and writes
-    it to JSON as base64.
+    """A sound, as a URL or as base64 text in `base64_data` or `binary_data`.
+
+    LangChain4j has both fields. Its `binaryData` is a byte array, which is written to JSON as
+    base64 text.
     """
 
     binary_data: str | None = None
@@ -175,10 +177,10 @@ _BRACKETED_HOST = declared_pattern(r"\A\[([^%\]]*)(?:%[0-9A-Za-z_.~-]+)?\](?::([
 
 
 def check_uri(text: str) -> None:
-    """Raise InvalidMessage for a URL that Java refuses. The error has Java's text, with the index
-    of the wrong character (from 0).
+    """Raise InvalidMessage for a URL that `java.net.URI.create` refuses.
 
-    For an invalid authority (`user@host:port`), the text is not Java's.
+    The error has Java's text, such as "Illegal character in path at index 2: /a b". Indexes begin
+    at 0. Only errors in the authority (`user@host:port`) can have other texts than Java's.
     """
     found = _PARTS.fullmatch(text)
     assert found is not None  # the last part of the pattern matches any rest

@@ -1,5 +1,5 @@
-"""Checks the fields of a message when the message is created. A value that JSON could not give back
-unchanged is refused.
+"""Checks the fields of a message when the message is created. Values of a wrong type raise
+InvalidMessage, and so do values that JSON cannot express, such as NaN.
 """
 
 from __future__ import annotations

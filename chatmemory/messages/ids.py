@@ -39,8 +39,8 @@ def check_text(text: str, what: str) -> None:
 def storable_id(memory_id: object) -> str:
     """Return `memory_id` if it can be used in a query. The conversation need not exist.
 
-    Raises InvalidValue for a value that is not a string, UnstorableText, and MemoryNotFound for an
-    id that is too long. Citus, a PostgreSQL extension, would fail on such an id.
+    Raises InvalidValue for a value that is not a string. Raises UnstorableText for text that
+    PostgreSQL cannot store, and MemoryNotFound for an id of more than 255 characters.
     """
     found = string_id(memory_id)
     if len(found) > ID_LENGTH:
@@ -64,10 +64,11 @@ def address(memory_id: str) -> str:
 
 
 def memory_id_at(segment: str) -> str:
-    """Return the id of which `segment` is the address in a URL path; see `address`.
+    """Return the id that a segment of a URL path stands for: `acme~2F7` becomes `acme/7`. This is
+    the inverse of `address`.
 
-    Raises ValueError for a segment that `address` never returns, such as `a~41`: the address of the
-    id `aA` is `aA`.
+    Raises ValueError for a segment that `address` does not write, such as `a~41` for the id `aA`.
+    Hexadecimal digits may be in lower case.
     """
     memory_id = unquote(segment.replace("~", "%"), errors="strict")
     if "\0" in memory_id:

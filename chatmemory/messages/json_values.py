@@ -1,7 +1,7 @@
-"""Types for JSON values whose shape is not decided by this library: in messages, requests and
-files.
+"""Types for JSON values from outside, such as in messages, requests and files, and for objects of
+providers' libraries.
 
-Such a value can be anything, so the type checker accepts any use of it.
+The values are `Any`, because their shape is not known. So the type checker accepts any use of them.
 """
 
 from __future__ import annotations

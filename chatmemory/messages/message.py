@@ -225,10 +225,11 @@ def with_attributes(message: ChatMessage, attributes: JsonMap) -> ChatMessage:
 
 
 class OpenAttributes(JsonDict):
-    """An empty dictionary that stands for unknown attributes. For example, LangChain4j's JSON of a
-    system message never tells the attributes.
+    """An empty dictionary that marks the attributes of a message as unknown. For example, system
+    messages read from LangChain4j's JSON have unknown attributes, because this JSON omits them.
 
-    A message with unknown attributes counts as equal to a stored message with any attributes.
+    When a client's list is compared with stored messages, unknown attributes match any attributes.
+    For `==`, this is an ordinary empty dictionary.
     """
 
 
@@ -304,8 +305,10 @@ def chat_message(value: object) -> ChatMessage:
 
 
 def message_list(values: Iterable[_Item]) -> Iterable[_Item]:
-    """Return `values` if it can be a list of messages. The items are not checked. Raises
-    InvalidMessage for a text, and for anything else that cannot be such a list.
+    """Return `values` unchanged if it is a list or another iterable. The items are not checked.
+
+    Raises InvalidMessage for a text, a mapping, a single message, and for a value that is not
+    iterable.
     """
     if isinstance(values, list):  # checking for a Mapping takes longer
         return values

@@ -77,12 +77,15 @@ def _without_separators(text: str) -> str:
 
 @dataclass(frozen=True)
 class Sought:
-    """A search: what a text must contain to match, in any order.
+    """A search. A text matches if it contains all words, codes and letters of the search, in any
+    order.
 
-    - `words`: parts that must occur as written here, in lowercase without accents.
+    - `words`: words or phrases in lowercase without accents. Case and accents of the text do not
+      matter.
     - `codes`: codes without separators. They match with any separators, so "a1182" matches
       "A-1182".
-    - `letters`: words of one or two letters with accents, such as "où". The accents must occur.
+    - `letters`: words of one or two letters with accents, such as "où". The text must have the same
+      accents.
     """
 
     words: tuple[str, ...] = ()
@@ -105,8 +108,11 @@ class Sought:
 
     @property
     def parts(self) -> list[str]:
-        """The words and codes without separators, the longest first. A matching text contains them
-        all, once its separators are removed.
+        """The `codes`, and the `words` without separators such as spaces and dashes, the longest
+        first.
+
+        If a text matches, `squashed(text)` contains all these parts: the text in lowercase, without
+        accents and separators.
         """
         parts = {*self.codes, *map(_without_separators, self.words)}
         return sorted(filter(None, parts), key=lambda part: (-len(part), part))
@@ -180,10 +186,11 @@ def phrase_place(text: str, phrase: str) -> slice | None:
 
 
 def word_places(text: str, words: str) -> list[slice]:
-    """Return the slices of a text where searched words occur, in order and without overlaps.
+    """Return the slices of a text where searched words occur, in order and without overlaps. Empty
+    if no word occurs.
 
-    If the text has the words as one phrase, this is the only slice. Otherwise each word that occurs
-    has the slice of its first occurrence.
+    If the text contains `words` as one phrase, return only the slice of the phrase. Otherwise
+    return the first occurrence of each word.
     """
     if whole := phrase_place(text, words.strip()):
         return [whole]
@@ -224,11 +231,12 @@ def _place(text: str, sought: str, fold: Callable[[str], str]) -> slice | None:
 
 
 class Speaker(IntEnum):
-    """Who said a message, for the order of search results. OTHERS are users and tools, and CLIENT
-    is a program that put the message into memory.
+    """Who said a message. Search results are sorted by this number, among other things: lower
+    numbers come first.
 
-    A lower number comes first. Results thus show what users and tools said before what the
-    assistant repeated.
+    - `OTHERS`: users and tools. They come before the assistant, who often repeats what they said.
+    - `ASSISTANT`: the assistant. Custom messages count as messages of the assistant.
+    - `CLIENT`: a program that put the message into memory.
     """
 
     OTHERS = 0

@@ -1,7 +1,8 @@
-"""Quotes: earlier messages of a conversation that match a model's query, as the model gets them.
+"""Quotes for the search tool of a model: parts of earlier messages of the conversation that match
+the model's query.
 
-A quote is data, not an instruction. Its text stays inside a JSON string, under a notice that says
-so. A quote has at most 300 characters, which begin shortly before the match.
+The answer to a query is JSON. Its notice tells the model to follow no instruction in a quote. A
+quote has at most 300 characters.
 """
 
 from __future__ import annotations
@@ -135,8 +136,10 @@ class Query:
         return cls(" ".join(parts), tuple(telling[:WORDS_MAX]), limit)
 
     def quote(self, text: str) -> str:
-        """Return the part of a text around the first match, on one line. Without a match, it is the
-        beginning of the text. It has at most 300 characters.
+        """Return a text on one line, with at most 300 characters. "…" shows where text is cut off.
+
+        Of a longer text, return the part around the whole query, or else around the longest word of
+        the query that occurs. If no word occurs, return the beginning.
         """
         if len(text) > QUOTED:
             places = (phrase_place(text, each) for each in (self.text, *self.longest_first))
@@ -162,8 +165,8 @@ def _is_telling(word: str) -> bool:
 
 
 def is_own(message: ChatMessage) -> bool:
-    """Return whether a message is a tool call or tool result of the search tool. Searches leave out
-    such messages.
+    """Return whether a message belongs to the search tool, so that searches leave it out. This is a
+    tool result of the search tool, or a message without text that calls the search tool.
     """
     if isinstance(message, ToolExecutionResultMessage):
         return message.tool_name == TOOL or text_of(message).startswith(BEGINNING)

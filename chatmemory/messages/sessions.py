@@ -40,11 +40,10 @@ class Compaction:
         return tuple(position for position in self.window if position != self.summary)
 
     def after(self, window: Sequence[int]) -> list[int]:
-        """Return the window after the compaction, given the window before. Both are lists of
-        positions.
+        """Return the window after the compaction, as positions of messages in the session. `window`
+        is the window before the compaction.
 
-        Messages that were not in the window before are left out, even if the agent brought them
-        back.
+        The result has the summary, and those messages of `window` that the agent kept.
         """
         expected, in_window = set(self.kept), set(window)
         stay = [position for position in window if position in expected]

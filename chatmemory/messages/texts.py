@@ -53,11 +53,10 @@ def readable_text(message: ChatMessage) -> str:
 
 
 def readable_stored_text(frame: str, text: str) -> str:
-    """Return the readable text of a message that is stored as a frame (its JSON with a gap for its
-    text) and a text. The text itself if the frame is corrupt.
+    """Return the readable text of a stored message (see `readable_text`). If `frame` is corrupt,
+    return `text`.
 
-    A page shows many of these texts. So tool calls and tool results are usually read without making
-    message objects.
+    `frame` is the JSON of the message with a gap for its text.
     """
     try:
         match decode_json(frame.replace(GAP, "null")):
@@ -101,9 +100,11 @@ BEFORE_FACT = 40
 
 
 def quoted(text: str, fact: str) -> str:
-    """Return the part of a text around a fact, on one line: at most QUOTED characters, and "…"
-    where text is cut off. This is the beginning of the text if the first QUOTED characters contain
-    the fact, or the text does not.
+    """Return a part of a text that shows a fact, on one line. The part has at most QUOTED
+    characters, plus "…" where text is cut off.
+
+    The part is usually the beginning of the text. If the fact comes later in the text, the part
+    begins shortly before the fact.
     """
     words = " ".join(text.split())
     place = words.find(fact)
@@ -113,8 +114,11 @@ def quoted(text: str, fact: str) -> str:
 
 
 def question_in(text: str) -> str:
-    """Return the part of a text up to its last question mark, or without one, up to its end. It has
-    at most QUOTED characters, on one line. If the beginning is cut off, "…" comes before them.
+    """Return at most QUOTED characters of a text, on one line, that end with the last question
+    mark.
+
+    Without a question mark, return the end of the text. If the beginning is cut off, "…" is put in
+    front.
     """
     words = " ".join(text.split())
     end = words.rfind("?") + 1 or len(words)

@@ -31,15 +31,17 @@ HEAVY_PERCENT = 40  # of the limit, for a system message
 class Budget:
     """The tokens of a window by kind of message. Each message counts in one field.
 
-    - `system`, `user`, `summaries`: messages of this kind.
+    - `system`, `summaries`: the system message, and summaries.
+    - `user`: messages of the user, and custom messages.
     - `ai`, `calls`: messages of the assistant without and with tool calls.
     - `results`: tool results.
-    - `media`: messages with images, audio, video or files, including their texts.
+    - `media`: messages of users and tools with images, audio, video or files, including their
+      texts.
     - `index`: the message that lists exact terms of evicted messages.
     - `overhead`: the tokens of a request without its messages.
     - `limit`: the policy's limit in tokens; None if the policy does not count tokens.
-    - `uncounted`: the same as `system` if the system message does not count against the limit, else
-      0.
+    - `uncounted`: the tokens of the system message that do not count against the limit. This is all
+      of `system` or 0, depending on the policy.
     """
 
     system: int = 0
@@ -56,7 +58,7 @@ class Budget:
 
     @property
     def talk(self) -> int:
-        """The tokens of all messages of the user and of the assistant, including tool calls."""
+        """The tokens of `user`, `ai` and `calls` together."""
         return self.user + self.ai + self.calls
 
     @property
@@ -65,8 +67,9 @@ class Budget:
 
     @property
     def whole(self) -> int:
-        """The number of tokens that is 100 % in the budget's bar: the limit plus `uncounted`, or
-        the tokens used if they are more.
+        """The number of tokens that is 100 % in the budget's bar.
+
+        This is `limit` plus `uncounted`, or `used` if that is more. Without a limit, it is `used`.
         """
         return max((self.limit or 0) + self.uncounted, self.used)
 
@@ -100,8 +103,11 @@ class Budget:
 
     @property
     def remaining(self) -> int:
-        """The tokens left for messages: the limit minus the overhead, and minus the system message
-        if it counts against the limit.
+        """The tokens of the limit that remain for messages besides the system message. 0 if the
+        policy does not count tokens.
+
+        This is `limit` minus `overhead`, minus the tokens of `system` that count against the limit,
+        and never less than 0.
         """
         return max(0, (self.limit or 0) - self.overhead - self.system + self.uncounted)
 
@@ -154,8 +160,8 @@ def budget_of(
 
 
 def budget_at(memory_id: str, view: WindowView) -> Budget:
-    """Return the budget of a stored window. Reads from the database which messages are summaries,
-    media or the index.
+    """Return the budget of a stored window. The database is read to find the summaries, the
+    messages with media and the index.
     """
     pinned = [row.seq for row in view.rows if row.pinned]
     summaries = coverage_by_summary(memory_id, pinned) if pinned else ()
@@ -166,10 +172,11 @@ def budget_at(memory_id: str, view: WindowView) -> Budget:
 def with_media(
     memory_id: str, rows: Iterable[MessageView], frames: Mapping[int, str] | None = None
 ) -> frozenset[int]:
-    """Return the seqs of the messages in `rows` that have images, audio, video or files.
+    """Return the seqs of the messages in `rows` that have images, audio, video or files. Drafts are
+    left out.
 
-    `frames` maps seqs to stored JSON that the caller has already read. Other JSON is read from the
-    database.
+    `frames` has the stored JSON of messages, by seq, if the caller has already read it. For the
+    other messages, the database is searched.
     """
     known = frames or {}
     seqs = [row.seq for row in rows if row.seq > 0 and row.type in _WITH_CONTENTS]

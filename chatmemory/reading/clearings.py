@@ -21,8 +21,9 @@ class Clearing:
     """The clearing of a tool result: the `change` that replaced its text by a placeholder in
     memory.
 
-    `stub` is the text of the placeholder, or None if this text was erased. `arrival` is the added
-    message that did not fit without the clearing: its seq and its entry. None if unknown.
+    - `stub`: the text of the placeholder, or None if the placeholder's text was erased.
+    - `arrival`: the message that the next step added, as its seq and its entry. The clearing made
+      room for this message. None if the next step is no add.
     """
 
     change: ChangeResult
@@ -31,8 +32,8 @@ class Clearing:
 
 
 def find_clearing(row: MessageDetail, at: int) -> Clearing | None:
-    """Return the clearing of a tool result that is a placeholder in memory at step `at`. None if
-    the result is no placeholder there.
+    """Return the clearing of the tool result `row`. None if the tool result is not in memory at
+    step `at`, or if its text is not replaced at that step.
     """
     n = _cleared_at(row, at)
     if n is None:

@@ -1,6 +1,4 @@
-"""Finds conversations whose clients decide what is in memory. The product advises no other policy
-for them, and repairs nothing.
-"""
+"""Finds the conversations whose clients decide what is in memory."""
 
 from __future__ import annotations
 

@@ -53,12 +53,14 @@ class LastLeft:
 
 @dataclass(frozen=True)
 class FeedItem:
-    """The latest evictions of one conversation, as an entry of the feed: a series without a pause
-    of more than 10 minutes.
+    """An entry of the feed: the latest series of adds that evicted messages in one conversation.
+    Consecutive adds of the series are at most 10 minutes apart.
 
-    - `count`: the number of messages that adds evicted, from the time `since` to the time `at`.
-    - `last`: the newest of these messages, which left at `step`.
-    - `by_client`: whether the client decided the eviction at `step`.
+    - `count`: the number of messages that left at these adds.
+    - `since`, `at`: the times of the first and the last of these adds.
+    - `step`: the step number of the last add.
+    - `last`: the message with the highest seq among those that left at `step`.
+    - `by_client`: whether the client decided what is in memory at `step`.
     """
 
     memory_id: str
@@ -161,10 +163,11 @@ def time_of(moment: int) -> datetime:
 
 
 def evicting_adds() -> QuerySet[Step]:
-    """Return the query for steps that added a message and evicted others. The column `evicted` is
-    the number of evicted messages. Steps of imports and branches are left out.
+    """Return the query for adds that evicted at least as many messages as they added. The column
+    `evicted` is the number of evicted messages.
 
-    The condition must be that of the database index step_evicting.
+    Adds of imports and branches are left out. The filter includes the condition of the database
+    index step_evicting, so that the database can use this index.
     """
     adds = Step.objects.filter(LIVED, kind=Step.Kind.ADD, count_after__lte=F("count_before"))
     return adds.annotate(evicted=F("count_before") + _arrived() - F("count_after"))

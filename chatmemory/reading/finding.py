@@ -1,9 +1,9 @@
 """Finds the conversations that match a filter or a search, and the best match of the search in
 each.
 
-Rare words are looked up in the search index. For words that many messages contain, conversations
-are scanned instead. This is done in the sort order of the requested page, until this page is full.
-A scan that finds too few conversations ends early, and then the search index is used.
+Rare words are looked up in the search index. For words with more than 2,000 matches, conversations
+are scanned in the sort order of the requested page until the page is full. If a scan of up to 2,000
+conversations does not fill the page, the search index is used.
 """
 
 from __future__ import annotations
@@ -38,14 +38,15 @@ EXCERPT = 10_000
 class MemoryFilter:
     """A filter of conversations. A conversation must match every field that is set.
 
-    - `search`: words that must all be in one message, or in the id and labels.
+    - `search`: words that must all be in one message, in the id and labels, or in one text that a
+      room stores.
     - `policy`: the kind of the policy, or `managers.CLIENT` for conversations without a policy.
     - `label`: `name` or `name:value`.
     - `id_prefix`: the beginning of the id; case matters.
-    - `active_since`, `active_before`: the time of the last activity, from the first time until
-      before the second.
-    - `flag`: a cause for which conversations need attention.
-    - `also`: a further query condition, such as that of a room.
+    - `active_since`, `active_before`: the last activity must be at `active_since` or later, and
+      before `active_before`.
+    - `flag`: the flag that the conversation must have.
+    - `also`: any further query condition.
     """
 
     search: str = ""
@@ -68,19 +69,22 @@ class MemoryFilter:
 
     @cached_property
     def few(self) -> list[str] | None:
-        """The ids of the conversations that the search finds. None if there are too many."""
+        """The ids of the conversations that the search finds. None if the search has more than
+        2,000 matches. A conversation has several matches if several of its messages match.
+        """
         return search.index().few(self.search, FEW)
 
     def by_match(self) -> Combinable:
-        """Return an expression for sorting: the best matches of the search first, then the
-        conversations with the latest activity.
+        """Return an expression for sorting conversations by how well they match the search. Its
+        descending order is:
 
-        - Best: the conversation whose id is the searched text.
-        - Then conversations whose id and labels contain all words.
-        - Then conversations with a message that has several words as one phrase.
+        - the conversation whose id is the searched text,
+        - conversations whose id and labels contain all words,
+        - if there are several words, conversations that contain them as one phrase in one text,
+        - all other conversations.
 
-        If there is no search, or if too many conversations match, the expression is only the time
-        of the last activity.
+        Among equal matches, the latest activity comes first. If there is no search, or if `few` is
+        None, the expression is only the time of the last activity.
         """
         activity = F("updated_at")
         if not self.search or self.few is None:
@@ -123,11 +127,13 @@ class BestMatch:
     """The message of a conversation that matches a search best.
 
     - `text`: the part of its text around the searched words.
-    - `count`: how many messages of the conversation contain the words, up to 101.
-    - `left_step`: the step at which the message left memory; None if it is still stored there.
-    - `is_in`: whether the model sees the message. A lowered limit can hide a message in memory.
-    - `echo`: if the model does not see the message, the seq of the latest message that contains the
-      words and that the model sees; else None.
+    - `count`: the number of messages in the conversation that contain the words. 101 means more
+      than 100.
+    - `left_step`: the step at which the message left memory; None if the message is in memory.
+    - `is_in`: whether the model sees the message. A lowered limit can hide a message that is in
+      memory.
+    - `echo`: the seq of the latest message that contains the words and is seen by the model. None
+      if there is no such message, or if `is_in` is True.
     """
 
     seq: int
@@ -205,12 +211,18 @@ def best_matches(
     """Return the best match of the words in each conversation, by conversation id. Conversations
     without a match are left out.
 
-    A message with the words as one phrase is best. Between equals, the speaker decides (users and
-    tools first), then whether memory has the message, then the higher seq.
+    `hidden` maps conversation ids to the seqs of messages that a lowered limit hides from the
+    model.
 
-    Only the latest 100 matches are compared. If the model does not see the best of them, older
-    pinned messages and system messages are compared, too. `hidden` maps conversation ids to the
-    seqs of messages that a lowered limit hides.
+    Matches are compared by these rules, in this order:
+
+    - A message with the words as one phrase comes first.
+    - Messages of users and tools come before messages of the assistant, and system messages come
+      last.
+    - A message that the model sees comes first.
+    - The higher seq comes first.
+
+    Usually, only the latest 100 matches are compared.
     """
     if not search.searches_messages(words):
         return {}
@@ -314,8 +326,10 @@ def _excerpts(words: str, seqs: Mapping[str, int]) -> dict[str, str]:
 
 
 def excerpt(text: str, words: str) -> str:
-    """Return a text. Of a long text, return the part around the first place where a word occurs;
-    without one, the beginning.
+    """Return at most 10,000 characters of a text. A shorter text is returned unchanged.
+
+    A longer text is cut: the excerpt begins shortly before the first place where one of `words`
+    occurs. If none occurs, the excerpt is the beginning of the text.
     """
     if len(text) <= EXCERPT:
         return text

@@ -1,7 +1,7 @@
 """Reads the history of a conversation: pages, all messages, or a single message.
 
-Also reads it as a `History` of facts, by which recall is measured, and finds the word of the
-history that is most like a searched word.
+Also reads the history as a `History` with the facts of the messages. Also finds a word to suggest
+when a search finds nothing.
 """
 
 from __future__ import annotations
@@ -169,12 +169,11 @@ def message_row(memory_id: str, seq: int) -> Message:
 
 
 def nearest(memory_id: str, phrase: str, newest: int) -> str:
-    """Return a word of the history that resembles a word of the phrase, or "". A page suggests this
-    word when a search finds nothing.
+    """Return a word of the history to suggest after a search for `phrase` that found nothing, such
+    as "refunded" for "refunding". "" if there is no such word.
 
-    A word of the history resembles a word of the phrase if it contains at least the beginning of
-    that word: "refunded" resembles "refunding", because both have "refund". Short beginnings
-    without a digit do not count. Only messages up to the seq `newest` are read.
+    The word contains one of the five longest words of the phrase, or the beginning of the longest
+    word, such as "refund". Only messages up to the seq `newest` are searched.
     """
     words = sorted(set(phrase.split()), key=len, reverse=True)[:NEAREST_WORDS]
     longest = words[0] if words else ""
@@ -280,11 +279,11 @@ def all_messages(memory_id: str, at: int | None = None) -> list[ChatMessage]:
 def read_with_history(
     memory_id: str, estimator: str | None = None, latest: int | None = None
 ) -> tuple[list[ChatMessage], History]:
-    """Return the messages of a conversation, and their `History` of facts, which numbers messages
-    by seq.
+    """Return the messages in the history of a conversation, and the `History` with their facts. The
+    numbers in the `History` are the seqs.
 
-    `estimator` is by default the conversation's. With `latest`, only so many of the last messages
-    are read. Raises MemoryNotFound, UnknownEstimator.
+    `estimator` is by default the conversation's estimator. `latest` is how many of the last
+    messages are read; None reads all. Raises MemoryNotFound, UnknownEstimator.
     """
     memory = find_memory(memory_id)
     messages = messages_until(memory_id, memory.last_seq)
@@ -297,8 +296,10 @@ def read_with_history(
 def messages_with_history(
     memory: Memory, rows: Sequence[Message], estimator: str | None = None
 ) -> tuple[list[ChatMessage], History]:
-    """Return the messages of these rows, and their `History` of facts. Within `shared_histories`, a
-    `History` that was read before is used again.
+    """Return the messages that are stored in `rows`, and the `History` with their facts.
+
+    `estimator` is by default the conversation's estimator. Within `shared_histories`, the result is
+    remembered for later calls with the same arguments.
     """
     name = estimator or estimator_of(memory)
     shared = _SHARED.get()
@@ -368,11 +369,15 @@ def shared_histories() -> Iterator[None]:
 def read_for_replay(
     messages: QuerySet[Message], calling: Collection[int], policy: Policy
 ) -> dict[int, ChatMessage]:
-    """Return the tool calls and tool results that a replay under a policy must read, by seq. Each
-    tool result has a placeholder instead of its text, which a replay does not need.
+    """Return the messages that a replay under `policy` must read, by seq:
 
-    `messages` is the query for the messages of the replay, and `calling` the seqs of those with
-    tool calls.
+    - tool results, if the policy clears tool results or leaves out interrupted tool calls,
+    - messages with tool calls, if the policy leaves out interrupted tool calls.
+
+    Empty for any other policy. Each tool result has a placeholder instead of its text.
+
+    `messages` is the query for all messages of the replay. `calling` are the seqs of the messages
+    with tool calls.
     """
     found: dict[int, ChatMessage] = {}
     if policy.whole_results or policy.recovers:

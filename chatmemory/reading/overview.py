@@ -63,11 +63,12 @@ WORDS_AMONG = 20  # the last messages, read if the very last one is synthetic
 
 @dataclass(frozen=True)
 class OverviewRow:
-    """A conversation in a list. `snippet` is the beginning of its newest message.
+    """A conversation in a list.
 
-    - `mention`: the best match of a search in its messages; None without a search or a match.
+    - `snippet`: the beginning of the newest message in history; "" if there is none.
+    - `mention`: the message that matches the search best; None without a search or a match.
     - `window`: the window, if it is over its limit; else None.
-    - `flags`: the causes for attention that rows of the overview show.
+    - `flags`: the conversation's flags that are shown in rows (`Shown.IN_ROWS`).
     """
 
     memory: MemoryRow
@@ -91,10 +92,11 @@ OWN_ORDERINGS: dict[str, SortKey] = {
 
 
 def orderings() -> dict[str, SortKey]:
-    """Return the orderings of lists of conversations: names, each with the sort key.
+    """Return the sort keys by which lists of conversations can be sorted, by name, such as
+    `activity`.
 
-    Besides those of the overview, there is an ordering for each sortable column of a room, and for
-    the newest case of a cause, such as the newest incident.
+    A room adds a key for each of its sortable columns. A cause can add a key, such as the time of
+    the newest incident.
     """
     more = {flag.name: flag.cases.newest_at for flag in flags() if flag.cases.newest_at}
     more |= {each.name: each.sort_by for room in rooms() for each in room.columns if each.sort_by}
@@ -243,13 +245,13 @@ class OverviewStats:
     time.
 
     - `active`: the number of conversations that changed.
-    - `forgotten`: the number of messages that adds evicted, in `forgotten_in` conversations.
+    - `forgotten`: the number of messages that left memory at adds, in `forgotten_in` conversations.
     - `flagged`: for the name of each flag, the number of conversations with this flag.
-    - `erasure`: the number in the audit log of the newest deletion or redaction; 0 without any.
-      After a newer erasure, the statistics are out of date.
+    - `erasure`: the id of the newest deletion or redaction in the audit log; 0 if the log is empty.
+      If the log has a newer id, the statistics are out of date.
     - `unexamined`: the number of conversations whose derived data is missing or out of date.
-    - `seconds_left`: the seconds until all are examined; None if all are, or if the rate is not
-      known.
+    - `seconds_left`: the expected seconds until all derived data is up to date. None if all of it
+      is, or if the rate is not known.
     """
 
     conversations: int
@@ -263,9 +265,7 @@ class OverviewStats:
 
 
 def newest_erasure() -> int:
-    """Return the number of the newest deletion or redaction in the audit log; 0 if there is
-    none.
-    """
+    """Return the id of the newest deletion or redaction in the audit log; 0 if the log is empty."""
     return _erasures().first() or 0
 
 
@@ -305,11 +305,11 @@ def _seconds_left(counts: Mapping[str, int]) -> int | None:
 
 @dataclass(frozen=True)
 class Examined:
-    """How many conversations have up-to-date derived data, such as incidents: `known` out of
+    """The number of conversations with up-to-date derived data, such as incidents: `known` out of
     `whole`.
 
-    `seconds_left` are the seconds until all are examined; None if all are, or if the rate is not
-    known.
+    `seconds_left` are the expected seconds until `known` equals `whole`. None if they are equal, or
+    if the rate is not known.
     """
 
     known: int

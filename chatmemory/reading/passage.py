@@ -125,11 +125,14 @@ class PastWindow:
 
 
 class Passage:
-    """The steps of a conversation after a step, with their messages and windows.
+    """The steps of a conversation after step `from_step`, with their messages and windows. Keepers
+    read a passage to update derived data.
 
-    Derived data is known up to step `after`. The passage begins after `from_step`, by default
-    `after`. A keeper can choose an earlier step. Use a passage within one database snapshot. Raises
-    CorruptRow for a message that cannot be read.
+    - `after`: the last step that the derived data already includes.
+    - `from_step`: by default, and at most, `after`. A keeper that needs earlier steps gives a lower
+      number.
+
+    Use a passage within one database snapshot. Raises CorruptRow for a message that cannot be read.
     """
 
     def __init__(self, memory: Memory, after: int = 0, from_step: int | None = None) -> None:

@@ -1,4 +1,6 @@
-"""Reads the history of a stored conversation with its facts. Recall replays it under policies."""
+"""Reads the history of a stored conversation, with the facts of each message, for replays under
+other policies.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +16,11 @@ from chatmemory.snapshots import one_snapshot
 def recall_history(
     memory_id: str, estimator: str | None = None, *, latest: int | None = None
 ) -> History:
-    """Return the history of a conversation with the facts in its messages. Messages are numbered by
-    seq.
+    """Return the history of a conversation with the facts in its messages. The numbers of the
+    messages are their seqs.
 
-    `estimator` is by default the conversation's. With `latest`, only so many of the last messages
-    are read. Raises MemoryNotFound, UnknownEstimator.
+    `estimator` is by default the conversation's estimator. `latest` is how many of the last
+    messages are read; None reads all. Raises MemoryNotFound, UnknownEstimator.
     """
     return messages_and_history(memory_id, estimator, latest)[1]
 

@@ -21,8 +21,8 @@ _PAIRED = (MessageType.TOOL_EXECUTION_RESULT, MessageType.SYSTEM)
 
 
 def changes_until(step: Step) -> tuple[set[str], bool]:
-    """Return the kinds of all steps up to this step, such as `add`. Also return whether these steps
-    used estimators that count differently.
+    """Return two values about the steps up to `step`: their kinds, such as `add`, and a bool. The
+    bool is True if the steps have estimators that count tokens differently from each other.
     """
     steps = Step.objects.filter(memory_id=step.memory_id, n__lte=step.n)
     changes = set(steps.values_list("kind", "policy_estimator").distinct())
@@ -31,11 +31,12 @@ def changes_until(step: Step) -> tuple[set[str], bool]:
 
 
 def first_that_counts(row: MessageDetail) -> int:
-    """Return the seq of the message at which a replay must begin to show this message: usually its
-    own.
+    """Return the seq of the message at which a replay must begin to find how long the message `row`
+    stays in memory. The policy of the replay must evict the oldest messages first.
 
-    A tool result needs its tool call. So its replay begins at the last earlier message that is
-    neither a tool result nor a system message.
+    - For a tool result: the last earlier message that is neither a tool result nor a system
+      message, usually its tool call.
+    - For any other message, or if there is no such earlier message: the message itself.
     """
     if row.type is not MessageType.TOOL_EXECUTION_RESULT:
         return row.seq
@@ -44,10 +45,11 @@ def first_that_counts(row: MessageDetail) -> int:
 
 
 def entries_of(memory_id: str, seqs: range, policy: Policy, is_recounted: bool) -> list[Entry]:
-    """Return the entries for a replay of the messages `seqs`. The system message in force at the
-    first of them comes first.
+    """Return the entries of the messages `seqs` for a replay. The last system message before `seqs`
+    comes first, if there is one.
 
-    With `is_recounted`, the policy's estimator counts the tokens again.
+    With `is_recounted`, the policy's estimator counts the tokens. Otherwise, and for redacted
+    messages, the stored counts are used.
     """
     first, last = seqs.start, seqs.stop - 1
     systems = _system_messages(memory_id, first, last)

@@ -147,9 +147,10 @@ class StepRow:
 class StayDetail:
     """A stay of a message in memory, from `entered_step` to `left_step` (None while it lasts).
 
-    - `reason`: why the stay ended.
+    - `reason`: why the stay ended; None while it lasts.
     - `tokens`: the message's tokens as they were counted during the stay.
-    - `misfit`: why the message did not fit, if the step that added it also evicted it.
+    - `misfit`: why the message did not fit, if the step that added it also evicted it; else None.
+    - `pinned`: whether the message is pinned during the stay. A pin begins a new stay.
     - `is_left_out`: whether the client left the message out of the list that it sent.
     """
 
@@ -233,8 +234,8 @@ class MessageDetail:
         return ended[-1] if ended else None
 
     def tokens_at(self, step: int) -> int:
-        """Return the message's tokens in memory at `step`. If it is not in memory then, return its
-        tokens when it last left; before it ever came, its `tokens`.
+        """Return the tokens of the message's latest stay that began at `step` or before. If there
+        is no such stay, return `tokens`.
         """
         counted = [stay.tokens for stay in self.stays if stay.entered_step <= step]
         return counted[-1] if counted else self.tokens
@@ -264,10 +265,11 @@ class StepDetail:
 
 @dataclass(frozen=True)
 class Page:
-    """A part of the history: `rows` in order of seq. `earlier` and `later` are the numbers of
-    messages before and after them.
+    """A part of the history: `rows` in order of seq.
 
-    `before` is the time of the message before `rows`, or None if it was not read.
+    - `earlier`, `later`: how many messages of the history are before and after `rows`.
+    - `before`: the time of the last message before `rows`. None if there is no such message, or if
+      its time was not read.
     """
 
     rows: tuple[MessageDetail, ...]

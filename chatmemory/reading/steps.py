@@ -288,8 +288,10 @@ class StepPoint:
 
 
 class StepPoints(dict[int, StepPoint]):
-    """Each `StepPoint` by its step number. The same object is returned again while the ledger is
-    unchanged, and is equal to no other. So pages can keep what they make of this object.
+    """A dict of `StepPoint` objects by step number. The dict is equal only to itself, and hashable.
+
+    While the ledger is unchanged, reads return the same dict again. So `lru_cache` can cache what
+    pages compute from the dict.
     """
 
     __eq__ = object.__eq__
@@ -312,10 +314,12 @@ class StepSample(StepPoint):
 
 @dataclass(frozen=True)
 class StepSamples:
-    """The steps of a timeline. `part` has consecutive steps. `outline` has all steps of the
-    conversation, by number. Of a long conversation, it has only steps at equal distances.
+    """The steps of a timeline.
 
-    `stays` are the stays of the arrivals in `part`.
+    - `part`: consecutive steps around the shown step.
+    - `outline`: the totals after each step of the conversation, by step number. Of more than 300
+      steps, `outline` has only 300, at equal distances.
+    - `stays`: all stays of each message that came alone with a step of `part`.
     """
 
     part: tuple[StepSample, ...]
@@ -362,8 +366,9 @@ def _state_of(memory: Memory) -> LedgerState:
 
 
 def part_around(steps: int, at: int) -> range:
-    """Return the range of steps to read in full. It contains `at`; if `at` is 0, it begins with
-    step 1. `steps` is the number of all steps.
+    """Return the numbers of the steps that the timeline shows in full: up to PART consecutive steps
+    around step `at`. If `at` is 0, the range begins with step 1. `steps` is the number of all
+    steps.
     """
     begin = max(at - 1, 0) // BLOCK * BLOCK - BEFORE
     first = max(0, min(begin, steps - PART)) + 1
@@ -371,8 +376,10 @@ def part_around(steps: int, at: int) -> range:
 
 
 def outline_of(steps: int) -> Sequence[int]:
-    """Return the numbers of up to OUTLINE steps at equal distances, of which the last is `steps`.
-    Empty for at most PART steps, because the timeline then shows all of them in full.
+    """Return the numbers of up to OUTLINE steps at equal distances, the last step included. `steps`
+    is the number of all steps.
+
+    Empty for at most PART steps, because the timeline then shows all steps in full.
     """
     if steps <= PART:
         return ()

@@ -18,8 +18,10 @@ class Coverage(NamedTuple):
     the messages of that summary.
 
     - `number`, `tokens`: how many messages are covered, and the sum of their tokens.
-    - `runs`: ranges of seqs that contain exactly the covered messages and the earlier summaries.
-    - `seqs`: the covered messages; empty unless the summary is `opened` in `coverage_by_summary`.
+    - `runs`: ranges of seqs that contain all covered messages. They can also contain the covered
+      summaries.
+    - `seqs`: the seqs of the covered messages. Empty except for the summary `opened` in a call of
+      `coverage_by_summary`.
     """
 
     runs: tuple[range, ...]
@@ -31,8 +33,8 @@ class Coverage(NamedTuple):
 def coverage_by_summary(
     memory_id: str, summaries: Collection[int], opened: int | None = None
 ) -> dict[int, Coverage]:
-    """Return what each summary covers, by the seq of the summary. Seqs of messages that are no
-    summaries are left out.
+    """Return what each summary covers, by the seq of the summary. Seqs in `summaries` that belong
+    to other messages are left out.
 
     `opened` is the seq of a summary, or None. Only the `Coverage` of this summary has `seqs`.
     """

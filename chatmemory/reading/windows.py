@@ -36,12 +36,12 @@ from chatmemory.windows.window import Entry, Totals
 
 
 class NoRoom(StrEnum):
-    """Why no message can be added. Messages that a lowered limit hides then stay in memory.
+    """The reason why no message can be added to a window.
 
-    - BESIDE_PINS: pinned messages take the whole limit.
-    - BESIDE_TURNS: the same under a policy that counts turns.
-    - REJECTED: the system message and the overhead take the whole limit, and the policy rejects
-      oversized messages.
+    - BESIDE_PINS: pinned messages leave no room, and the policy does not count turns.
+    - BESIDE_TURNS: pinned messages leave no room, and the policy counts turns.
+    - REJECTED: the system message and the overhead leave no room, and the policy rejects oversized
+      messages.
     """
 
     BESIDE_PINS = "BESIDE_PINS"  # pinned messages hold all the room
@@ -50,10 +50,16 @@ class NoRoom(StrEnum):
 
 
 class MessageView(NamedTuple):
-    """A message in a window, with its token count and pin there.
+    """A message in a window.
 
-    `entered_step` is 0 for a simulated message. `text`, and the message as an object (`read`), are
-    only set if the window was read with its messages.
+    - `tokens`: the tokens of the message in this window. They can differ from the tokens in the
+      history, as for a cleared tool result.
+    - `pinned`: whether the message is pinned in this window.
+    - `has_calls`: whether the message has tool calls.
+    - `entered_step`: the step that added the message to the window; 0 if unknown, as for a
+      simulated message.
+    - `text`: the stored text, or "" if it was not loaded.
+    - `read`: the message as an object, or None if it was not loaded.
     """
 
     seq: int
@@ -67,10 +73,11 @@ class MessageView(NamedTuple):
 
     @classmethod
     def of(cls, entry: Entry, policy: Policy | None) -> MessageView:
-        """Return the message of an entry, such as that of a simulated message. The entry must have
+        """Return an entry as a `MessageView` without `entered_step` and `text`. The entry must have
         a seq.
 
-        `read` is only set for tool calls and tool results, and only if the policy needs them.
+        If the policy hides interrupted tool calls, tool calls and tool results have `read`.
+        Otherwise, `read` is None.
         """
         is_needed = can_decide(policy) and policy.recovers and entry.is_of_tools
         read = entry.message if is_needed else None
@@ -95,16 +102,14 @@ VIEW_COLUMNS = ("seq", "type", "has_calls", "tokens", "entered_step", "pinned")
 
 @dataclass(frozen=True)
 class WindowView:
-    """The window at a step. `rows` are the messages that the model sees.
+    """The window at a step: the messages that the model sees (`rows`), and the messages that the
+    policy hides. Without a policy, nothing is hidden.
 
     - `over_limit`: messages that are still stored in the window, but that a lowered limit hides.
     - `interrupted`: interrupted tool calls that the policy hides, with their results.
     - `in_order`: all stored messages, shown and hidden.
-    - `evictions`: the messages of `over_limit` and `interrupted`, with the reasons for which the
-      next add evicts them.
-
-    An add evicts nothing if there is `no_room`. An added tool result does not evict interrupted
-    tool calls.
+    - `evictions`: the messages of `over_limit` and `interrupted`, with the reasons for their
+      eviction. Usually, the next add evicts them.
     """
 
     step: int
@@ -193,11 +198,11 @@ class WindowView:
 
     @cached_property
     def next_to_leave(self) -> tuple[int, ...]:
-        """The seqs of the messages that leave next when the limit is reached: one message with its
-        tool results; with an option such as `low_water`, all that the first trim evicts.
+        """The seqs of the messages that leave next when the limit is reached. Empty if no message
+        can leave, such as without a policy.
 
-        Empty if the policy is not installed, if only a leading system message is left, or if there
-        is `no_room`.
+        - By default, one message leaves, with its tool results.
+        - With an option such as `low_water`, all messages leave that the first trim evicts.
         """
         if not can_decide(self.policy) or self.no_room:
             return ()
@@ -208,11 +213,12 @@ class WindowView:
     def next_to_clear(
         self, stubs: Container[int] = (), awaits_result: bool = False
     ) -> tuple[int, ...]:
-        """Return the seqs of the tool results that become placeholders before any message leaves.
-        Empty if the policy clears no tool results.
+        """Return the seqs of the tool results that the policy clears next, before any message
+        leaves. Empty if the policy clears no tool results.
 
-        `stubs` are the seqs of results that are placeholders already. With `awaits_result`, the
-        next message is assumed to be a tool result, and counts as the newest one.
+        `stubs` are the seqs of tool results that are cleared already. The policy leaves the newest
+        tool results whole. With `awaits_result`, the next message is assumed to be a tool result
+        and counts among the newest.
         """
         policy = self.policy
         if not can_decide(policy) or policy.meters_only or not policy.whole_results:
@@ -256,10 +262,11 @@ def why_no_room(policy: Policy, pinned_load: int, room: int) -> NoRoom | None:
 
 
 def view_of(step: int, policy: Policy | None, rows: Iterable[MessageView]) -> WindowView:
-    """Return the window at a step. `rows` are all messages stored in the window; those that the
-    policy hides are set apart.
+    """Return the window at a step. `rows` are all messages stored in the window, in order. In the
+    result, messages that the policy hides are in `over_limit` or `interrupted`.
 
-    If the policy hides interrupted tool calls, `rows` must have tool calls and results as objects.
+    If the policy hides interrupted tool calls, `read` must be set for the tool calls and tool
+    results in `rows`.
     """
     stored = tuple(rows)
     if not can_decide(policy):
@@ -408,10 +415,11 @@ def outline(memory_id: str, at: int | None = None) -> WindowView:
 
 
 def recounted_tokens(step: Step) -> dict[int, int]:
-    """Return the original token counts of the messages that have another count in the window after
-    a step, by seq.
+    """Return the tokens in the history of each message that has another token count in the window,
+    by seq. The window is the one after `step`.
 
-    A count differs after another estimator has counted the message, and for a cleared tool result.
+    The counts differ if another estimator has counted the message, or if the message is a cleared
+    tool result.
     """
     if step.last_stay == step.last_seq:
         return {}

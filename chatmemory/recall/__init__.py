@@ -1,8 +1,8 @@
 """Recall: how many of the needed facts a window still holds. Computed without a model.
 
-A recall is the use, in an AI message, of a fact that an earlier message gave. The recall is held if
-a message with the fact was in the window just before the AI message, else it is lost. Repetitions
-by users and repeated tool calls count as recalls, too (see `needs`).
+A recall is the use, in an AI message, of a fact that a user or a tool gave earlier. The recall is
+held if a message with the fact was in the window just before the AI message, else it is lost.
+Repetitions by users and repeated tool calls count as recalls, too (see `needs`).
 
 The history is replayed from an empty window under one policy, so that policies can be compared.
 """
@@ -137,11 +137,11 @@ def histories_for(
 def for_each_policy(
     policies: Sequence[Policy | None], read: Callable[[str | None], History]
 ) -> list[History]:
-    """Return a history for each policy. `read` makes a history by the name of an estimator, and is
+    """Return a history for each policy. `read` makes a history for the name of an estimator, and is
     called once for each name.
 
-    The policy None has no estimator, and uses that of the first other policy. If there is no other
-    policy, `read` is called with None.
+    The policy None gets the history of the first policy that is not None. If all policies are None,
+    `read` is called with None.
     """
     named = next((policy.estimator for policy in policies if policy), None)
     names = [policy.estimator if policy else named for policy in policies]
@@ -198,8 +198,8 @@ def recall_curve(
 ) -> RecallCurve:
     """Return how many recalls of a conversation are held at each limit.
 
-    Only kind and options of `policy` are used, not its limit. By default it is a token window.
-    Raises the exceptions of `recall`.
+    Only kind and options of `policy` are used, not its limit. The default policy is a token window.
+    Raises the same exceptions as `recall`.
     """
     policy = checked_policy(policy) or TokenWindow(1)
     conversation, words = chat_messages(messages), words_of(terms, prefixes)

@@ -46,14 +46,15 @@ REPEATABLE = frozenset(
 
 class Recurrence(NamedTuple):
     """The facts, or the tool call, that a message repeats. The message is an incident of this
-    `kind` if they had left memory.
+    `kind` if a repeated fact, or the earlier result of the call, had left memory.
 
-    - `facts`: the names of the repeated facts.
-    - `requested`: those of the facts for which the assistant had asked.
-    - `forced`: those of the facts that were requested, or that the user gives with a reminder such
-      as "as I said".
-    - `call`: the repeated tool call, with its arguments; "" for facts.
-    - `is_same`: whether the repeated tool call had the same result; None for facts.
+    - `facts`: the names of the repeated facts. For a repeated call, the facts in its result that a
+      user or a tool gave earlier.
+    - `requested`: the names in `facts` for which the assistant had asked.
+    - `forced`: the names in `requested`, and the names of facts that the user gives with a reminder
+      such as "as I said".
+    - `call`: the repeated tool call, with its arguments; "" if facts are repeated.
+    - `is_same`: whether the repeated tool call had the same result; None if facts are repeated.
     """
 
     kind: IncidentKind
@@ -65,8 +66,8 @@ class Recurrence(NamedTuple):
 
 
 class ReadMessage(NamedTuple):
-    """The facts of a message, and what the message repeats (`again`): one entry for each kind of
-    incident.
+    """The facts of a message, and what the message repeats. `again` has at most one `Recurrence`
+    for each kind of incident. It is empty if nothing is repeated.
     """
 
     facts: MessageFacts
@@ -100,8 +101,8 @@ class Sayings:
             self._by_tool.update(dict.fromkeys(facts, number))
 
     def last_mention(self, fact: str) -> int | None:
-        """Return the number of the last user message with a fact. If there is none, return that of
-        the last tool result with the fact, or None.
+        """Return the number of the last user message with a fact. Without such a message, return
+        the number of the last tool result with the fact. None if there is no such result.
         """
         found = self._by_user.get(fact)
         return self._by_tool.get(fact) if found is None else found
@@ -238,10 +239,12 @@ def is_own_name(name: str) -> bool:
 
 
 def names_of(fact: str, text: str) -> Iterator[str]:
-    """Yield the names that a text gives to a fact, in lowercase, such as "my order number is ".
+    """Yield the words by which a text names a fact, in lowercase, for each place with the fact.
 
-    In JSON, these are the keys of the fact. In other texts, they are up to 40 characters before
-    the fact on its line.
+    - In JSON, they are the key of the fact: `{"orderNumber": "A-1182"}` gives "order number". If
+      the fact is itself a key, they are the key of the surrounding object.
+    - In other texts, they are up to 40 characters before the fact on its line, such as "my order
+      number is ".
     """
     value = json_of(text)
     if value is not None:
@@ -277,12 +280,12 @@ def _words_of_key(key: str) -> str:
 class CallOfResult(NamedTuple):
     """The tool call that a tool result answers.
 
-    - `name`: the tool's name with the arguments; equal calls have equal names. "" if the call is
+    - `name`: the tool's name with the arguments. Equal calls have equal names. "" if the call is
       unknown, or if its tool may be called repeatedly. All other fields then have their defaults.
     - `is_error`: whether the result is an error.
     - `was_answered`: whether an equal call already had a result without an error.
-    - `is_same`: whether the latest such result equals this result. False without such a result;
-      None if `name` is empty.
+    - `is_same`: whether this result equals the latest such result. False if there is no such
+      result; None if `name` is empty.
     """
 
     name: str = ""
@@ -292,8 +295,11 @@ class CallOfResult(NamedTuple):
 
 
 class Calls:
-    """Remembers the tool calls so far, and recognizes repeated ones. Calls of the tools
-    `repeatable`, such as one that reads the time, are not counted.
+    """The tool calls so far, by which repeated calls are recognized. Two kinds of tools may be
+    called repeatedly, and their calls do not count:
+
+    - tools named in `repeatable`
+    - tools with a word of REPEATABLE in their names, such as `get_time`
     """
 
     def __init__(self, repeatable: Sequence[str] = ()) -> None:

@@ -1,7 +1,11 @@
-"""Finds answers: values that a user gives again, because the assistant asked, or with a reminder
-such as "as I said".
+"""Finds answers: values that a user gives again. Each answer is one of these:
 
-Whether memory had lost the value is not decided here. A replay or the ledger shows it.
+- a value for which the assistant asked
+- a value with a reminder, such as "as I said"
+- an email address, a URL or a distinctive code
+- a name, or a phrase of long words, in a text that contradicts the assistant
+
+Whether memory had lost the value is not decided here, but by a replay or the ledger.
 """
 
 from __future__ import annotations
@@ -36,8 +40,10 @@ _NO_KINDS: frozenset[str] = frozenset()
 class Answer(NamedTuple):
     """A value that a user gives again.
 
-    `is_requested` means that the assistant asked for the value. `is_reminded` means that the user
-    says that it was given before. If both are False, nothing forced the user to repeat it.
+    - `is_requested`: whether the assistant asked for the value.
+    - `is_reminded`: whether the user gives the value with a reminder, such as "as I said".
+
+    If neither is True, nothing forced the user to repeat the value.
     """
 
     value: Value
@@ -50,8 +56,8 @@ class Answer(NamedTuple):
 
 
 class Answers:
-    """The answers in a conversation: `at` has, by the position of a message, the values that the
-    user gives again there.
+    """The answers in a conversation. `at` maps the position of a user message to its answers;
+    messages without answers are left out. `search` finds the values of all answers in other texts.
     """
 
     def __init__(self, messages: Sequence[ChatMessage], words: Words = NO_WORDS) -> None:
@@ -65,19 +71,20 @@ class Answers:
 
 
 def is_written_by_user(message: ChatMessage) -> bool:
-    """Return whether a user typed a message. False for a pasted text and for one that a program
-    wrote.
+    """Return whether a user typed a message. False for a pasted text, and for a message that a
+    program wrote.
     """
     is_user = isinstance(message, UserMessage) and not is_by_program(message)
     return is_user and isinstance(message, UserMessage) and not is_pasted(message)
 
 
 def nameable_values(text: str, words: Words = NO_WORDS) -> list[Value]:
-    """Return all values in a user's text that another message may repeat: codes, names, addresses
-    and short answers.
+    """Return all values in a user's text that may be answers: codes, names, addresses, short
+    answers and phrases.
 
-    Short answers are found in the first clause, and beside a reminder such as "as I said". In a
-    text with a contradicting word, such as "not" or "but", they are found in every sentence.
+    A phrase is a few words next to each other. Phrases are taken from the first clause, and from
+    near a reminder such as "as I said". If the text has a contradicting word, such as "not" or
+    "but", phrases are taken from every sentence.
     """
     read = user_text(text, words.reminders)
     whole = words_in(text) if read.reminders else []

@@ -141,17 +141,17 @@ def may_ask_for(request: Request, value: Value, text: UserText) -> bool:
 def answers_openly(
     question: Question, value: Value, text: UserText, given: Iterable[Given]
 ) -> bool:
-    """Return whether a text answers a question with nothing but a value. Words of the question may
-    stand beside the value, and other clauses may follow.
+    """Return whether a text answers a question with a clause that only states `value`. Words of the
+    question may stand beside the value, and other clauses may follow.
 
         "Where is it stored?" "It is stored in Camden." -> Camden
 
-    A short value, such as `42`, must also resemble an earlier text (one of `given`). One of these
-    is enough:
+    `given` are the earlier texts in which the user gave the value. For a short value, such as `42`,
+    one of these must be true of an earlier text:
 
     - The same word stands beside the value in both texts.
-    - A word of the question stands beside the value in the earlier text.
-    - The value is the only number in the earlier text.
+    - A word of the question stands near the value in the earlier text.
+    - The value is the only number in the earlier text, and the question is no yes-or-no question.
     """
     return may_answer_openly(question, value, text) and (
         _is_telling(value, question)
@@ -211,12 +211,13 @@ def _begins(question: Question, value: Value, text: UserText) -> bool:
 
 
 def opens_with(question: Question, value: Value, text: UserText) -> bool:
-    """Return whether a text answers a question with a first clause that is mostly a value. False
-    for a yes-or-no question.
+    """Return whether a text answers a question with a first clause that is mostly `value`. False
+    for a yes-or-no question, and for a value without a word of at least five letters.
 
-    For two words of the value, one other word is allowed. If the question names a kind of fact such
-    as a city, one is allowed for each word of the value. Small words and words of the question do
-    not count.
+    - The clause may have one other word for every two words of the value.
+    - If the question asks for a city or a colour, for example, one other word is allowed for each
+      word of the value.
+    - Small words, words of the question and nouns for kinds of facts do not count as other words.
     """
     if not question.is_request or question.is_other or not _is_long(value):
         return False
@@ -265,7 +266,9 @@ def is_unlikely(value: Value, text: UserText, given: Iterable[Given]) -> bool:
 
 
 def may_be_unlikely(value: Value, text: UserText) -> bool:
-    """Return whether `is_unlikely` would be True for a value with the right earlier texts."""
+    """Return whether `is_unlikely` can be True for a value. This is a fast test, which does not
+    look at earlier texts.
+    """
     if HAS_CJK.search(value.key):
         return len(value.key) >= _SIGNS_OF_NAME
     long = _long_words(value)

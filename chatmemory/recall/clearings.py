@@ -61,12 +61,13 @@ class Clearable:
 
 
 class Gone(NamedTuple):
-    """When messages left and tool results were cleared.
+    """When messages left, and when tool results were cleared.
 
-    - `left`: for each message, the position of the message at whose arrival it left, or the number
-      of messages if it never left.
-    - `stubs`: maps the position of each cleared result to two numbers: the position of the message
-      for which it was cleared, and the tokens of the placeholder.
+    - `left`: for each message, the position of the message at whose arrival it left. For a message
+      that never left, the number of all messages.
+    - `stubs`: maps the position of each cleared result to two numbers. The first is the position of
+      the message at whose arrival the result was cleared. The second is the tokens of the
+      placeholder.
     """
 
     left: list[int]
@@ -74,13 +75,13 @@ class Gone(NamedTuple):
 
 
 class ClearingWindow:
-    """A window under a policy that clears tool results. The messages of a history are added one by
-    one.
+    """A window under a policy that clears tool results. `departures` adds the messages of a history
+    one by one. All costs are in the policy's unit.
 
     - `costs[i]`: the cost of all messages before position i. The last item is the cost of all
       messages.
-    - `base`: the cost of what is always in the window, such as the system message.
-    - `first`: the position at which the window begins.
+    - `base`: the cost of what is always in the window: the system message and the overhead.
+    - `first`: the position at which the window begins before any message is added.
     """
 
     def __init__(

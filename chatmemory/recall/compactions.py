@@ -37,8 +37,11 @@ _WEIGHTS = {MessageType.USER: 3, MessageType.AI: 3}  # others: 1
 
 
 class Level(StrEnum):
-    """Which terms are counted. ALL are all terms, TOLD those that a user or a tool gave, and RARE
-    those of TOLD that few sessions mention.
+    """Which terms are counted.
+
+    - ALL: all terms.
+    - TOLD: the terms whose first mention is not by the assistant.
+    - RARE: the terms of TOLD that at most two sessions mention.
     """
 
     ALL = "all"
@@ -47,15 +50,15 @@ class Level(StrEnum):
 
 
 def headline(sessions: int) -> Level:
-    """Return the level of the figures to show first: RARE for at least CORPUS sessions, else
-    TOLD.
+    """Return the level whose figures are shown first: RARE for at least CORPUS sessions,
+    else TOLD.
     """
     return Level.RARE if sessions >= CORPUS else Level.TOLD
 
 
 class ReturnedBy(StrEnum):
-    """From whom the assistant got a lost term back before it used the term: a tool, the user, or no
-    recorded message.
+    """Who mentioned a term again, after a summary and before the assistant used the term: a tool or
+    the user. UNKNOWN if no recorded message did.
     """
 
     TOOL = "tool"
@@ -68,14 +71,15 @@ class ReturnedBy(StrEnum):
 class NeededTerm:
     """A term of a replaced message that the assistant used again after the compaction.
 
-    - `term`: the term as the assistant wrote it. `name` is the same for all ways to write it, such
-      as those of a date.
-    - `said`: the position of its last mention before the summary: by a user, else by a tool, else
-      by the assistant.
-    - `used`: the position of the assistant's message that uses the term.
-    - `back`: from whom the assistant got the term back. `came` is the position of that message, or
-      None.
-    - `is_held`: whether memory still had the term.
+    - `term`: the term as the assistant wrote it. `name` is the same for all ways to write the term,
+      such as those of a date.
+    - `said`: the position of the last replaced user message with the term. Without such a message:
+      of the last tool result with the term, else of the last message with the term.
+    - `used`: the position of the first message after the summary in which the assistant uses the
+      term.
+    - `back`: who mentioned the term again between the summary and this use. `came` is the position
+      of the first such mention, or None.
+    - `is_held`: whether memory still had the term after the compaction.
     - `is_told`, `is_rare`: whether the term counts at the level TOLD, and at RARE.
     - `place`: the index of the term among the lost terms; None if it is held.
     - `tail`: the tokens from the last message with the term to the end of the window before the
@@ -113,7 +117,8 @@ class NeededTerms:
     def held(self, level: Level = Level.ALL, terms: int = 0) -> int:
         """Return how many needed terms memory still had. Only terms of this level count.
 
-        With `terms`, count as if so many of the lost terms had been appended to the summary.
+        If `terms` is 10, the first ten lost terms count as held, as if they had been appended to
+        the summary.
         """
         return sum(
             each.is_held or (each.place is not None and each.place < terms)
@@ -129,12 +134,14 @@ class NeededTerms:
 
 @dataclass(frozen=True)
 class Evidence(NeededTerms):
-    """The terms that one compaction of a session lost, and those that were needed again.
+    """The terms that one compaction of a session lost (`dropped`), and the terms that were needed
+    again (`terms`). A needed term can be lost or held.
 
     - `number`: the number of the compaction in its session, from 1.
-    - `dropped`: the lost terms; the first is the best to append to the summary.
+    - `dropped`: the lost terms. The first is the best to append to the summary.
     - `mentions`: for each lost term, the position of the latest replaced message with the term.
-    - `coverage`: the share of the replaced tokens whose messages are recorded; None if unknown.
+    - `coverage`: how much of the replaced messages is recorded, as an estimated share of their
+      tokens; None if unknown.
     """
 
     number: int
@@ -172,8 +179,9 @@ def dropped_terms(
     """Return at most `limit` terms of replaced messages that a summary does not contain, the
     heaviest first.
 
-    A term weighs 1 for each tool message with it, and 3 for each other message. Of equally heavy
-    terms, the latest comes first. Raises InvalidValue for a limit below 0.
+    A term weighs 3 for each message of a user or the assistant with the term, and 1 for each other
+    message with it. Of equally heavy terms, the latest comes first. Raises InvalidValue for a limit
+    below 0.
     """
     ranked, _ = _ranked(replaced, summary, limit, words)
     return list(ranked.values())
@@ -226,10 +234,11 @@ def compaction_evidence(
     words: Words = NO_WORDS,
     estimator: str = DEFAULT_ESTIMATOR,
 ) -> list[Evidence]:
-    """Return what each compaction of a session lost, and what of it was needed again.
+    """Return the evidence of each compaction of a session, in order: the terms that were lost, and
+    the terms that were needed again.
 
-    `mentions` says how many sessions mention each term; by default only this session counts. Raises
-    UnknownEstimator.
+    `mentions` maps each term to the number of sessions that mention it. By default, this number is
+    1 for all terms. Raises UnknownEstimator.
     """
     return list(_Sources(session, mentions, words, estimator_for(estimator)).evidence())
 
@@ -252,7 +261,7 @@ def terms_of(session: Session, words: Words = NO_WORDS) -> frozenset[str]:
 
 class SessionPath(NamedTuple):
     """One path through a recorded session. A session has several paths if the user went back to an
-    earlier message; they share their beginning.
+    earlier message. All paths of a session share a beginning.
 
     `root` identifies the session and is the same for all its paths. `name` is shown to people.
     """
@@ -263,8 +272,8 @@ class SessionPath(NamedTuple):
 
 
 class CompactionId(NamedTuple):
-    """Identifies a compaction, on whichever path of its session: the `root` of the session, and a
-    key from `boundary_of`.
+    """The identity of a compaction, which is the same on all paths of its session. `root`
+    identifies the session, and `boundary` is the key from `boundary_of`.
     """
 
     root: str
@@ -290,11 +299,11 @@ def each_once(
     identity: Callable[[Found], CompactionId],
     weight: Callable[[Found], tuple[int, int]],
 ) -> list[Found]:
-    """Return one item for each compaction, in order of first occurrence. Several paths of a session
-    can have the same compaction.
+    """Return one item for each compaction, in order of first occurrence. Several items can be about
+    the same compaction, because several paths of a session can have it.
 
-    `identity` returns which compaction an item is about. Of several items, the one with the highest
-    `weight` is returned.
+    `identity` returns the compaction that an item is about. Of the items about the same compaction,
+    the item with the highest `weight` is returned.
     """
     chosen: dict[CompactionId, Found] = {}
     for each in found:

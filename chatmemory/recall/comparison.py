@@ -58,7 +58,7 @@ class Replay:
     @cached_property
     def by_index(self) -> int:
         """The number of lost needs whose facts an index message listed. If a need has several
-        facts, those that the index did not list must be in other messages in memory.
+        facts, the facts that the index does not list must be in memory.
         """
         return listed_by_index(self.history, self.departures, self.lost)
 
@@ -111,8 +111,10 @@ class Replay:
 
 
 def replay(history: History, policy: Policy | None, refusals: Refusals | None = None) -> Replay:
-    """Replay a history under a policy. The policy None sends everything. With `refusals`, the
-    rejected prompts are counted by provider.
+    """Replay a history under a policy. The policy None sends everything.
+
+    `refusals` decides which providers would reject a prompt. With it, `prompts.refused` of the
+    result counts the rejected prompts by provider.
     """
     departures = history.loads.departures(policy)
     needed = list(needs(history, departures.of_texts))
@@ -156,7 +158,9 @@ def sent_in(
     departures: Departures,
     refusals: Refusals | None = None,
 ) -> Prompts:
-    """Return the prompts of a replay under a policy. `departures` says when each message left."""
+    """Return the prompts of a replay under a policy. `departures` says when each message left. With
+    `refusals`, `refused` of the result counts the rejected prompts by provider.
+    """
     keeps_first = policy is not None and policy.always_keep_system_message_first
     return prompts_of(history, departures, keeps_first, refusals)
 
@@ -167,12 +171,12 @@ MOST_FOLLOWED = 5_000  # the most messages that are added, in all replays, to fo
 
 @dataclass(frozen=True)
 class PhraseFate:
-    """How long a phrase stays in memory under a policy.
+    """How long a phrase stays in memory under a policy, as `follow` returns it.
 
     - `forgotten`: the position of the message at whose arrival the phrase first left memory; None
-      if it never left, or never was in memory.
-    - `keeping`: the smallest limit that keeps the phrase until a position that the caller chose.
-      None if unknown, or without a policy.
+      if it never left, or if no message has it.
+    - `keeping`: the smallest limit that keeps the phrase in memory after the first `at` messages.
+      `at` is an argument of `follow`. None if unknown, or without a policy.
     """
 
     forgotten: int | None
@@ -268,8 +272,8 @@ class RecallCurve:
         return self.points[found - 1][1] if found else 0
 
     def smallest_limit(self, share: float = 1.0) -> int | None:
-        """Return the smallest limit from which on this share of the recalls is always held. None if
-        there is none.
+        """Return the smallest limit such that this limit and all larger limits hold at least this
+        share of the recalls. None if there is no such limit. 1 if there are no recalls.
         """
         needed = share * self.recalls - 1e-9
         if needed <= 0:
@@ -287,11 +291,11 @@ def curve_of(
     also: Iterable[int] = (),
 ) -> RecallCurve:
     """Return the recall curve of a history. Only kind and options of `policy` are used, not its
-    limit.
+    limit. `which` chooses the needs to count.
 
-    If `is_exact`, the curve is exact. Otherwise limits are tried: those in `also`, and others at
-    equal distances. The distance is such that the replays add at most about `most_adds` messages.
-    `which` chooses the needs to count.
+    If `is_exact` is True, the curve is exact. Otherwise, the history is replayed under limits at
+    equal distances, and under the valid limits in `also`. The distance is so large that these
+    replays, without those for `also`, add about `most_adds` messages at most.
     """
     if is_exact(history, policy):
         return _from_intervals(history, policy, which)

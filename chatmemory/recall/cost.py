@@ -32,7 +32,8 @@ class Call(NamedTuple):
       previous prompt.
     - `age`: the seconds since the previous call; None if unknown.
     - `is_broken`: whether the prompt does not start with the whole previous prompt.
-    - `again`: the tokens of messages that both prompts have, but not in the shared prefix.
+    - `again`: the size of the messages outside the shared prefix that were also in the previous
+      prompt.
     """
 
     position: int
@@ -71,14 +72,16 @@ NO_BOUNDS = CacheRules()
 
 @dataclass(frozen=True)
 class Provider:
-    """The prompt cache of a provider, and its prices. `label` is the provider's name for people.
+    """The prompt cache of a provider, and its prices.
 
+    - `label`: the name for people, such as "Anthropic, 1 h". `name` is the key in `providers`, such
+      as "anthropic-1h".
     - `cached`, `write`: the prices for reading from and writing to the cache, as shares of the
-      input price.
-    - `least_of`: the minimum prompt lengths of some models, by a regular expression for their
-      names.
-    - `says`: other differences between models, in words.
-    - `read`: the URL of the source for each value, by its name, such as `least`. The sources were
+      input price: 0.1 is 10 %.
+    - `least_of`: maps a regular expression for names of models to the minimum prompt length of
+      these models, in tokens.
+    - `says`: a remark for people, such as on differences between models; "" without one.
+    - `read`: maps the name of a value, such as "least", to the URL of its source. The sources were
       read on the day `as_of`.
     """
 
@@ -236,15 +239,19 @@ class Prices:
 
     @property
     def priced(self) -> str:
-        """What comparisons use: "cache" for costs with the prompt cache, or "tokens" for numbers of
-        tokens, if there is no cached price.
+        """The measure by which policies are compared: "cache" is their cost with the prompt cache,
+        and "tokens" is their number of tokens. It is "tokens" if there is no cached price.
         """
         return "tokens" if self.cached is None else "cache"
 
     @property
     def parts(self) -> tuple[float, float, float]:
-        """The prices of three kinds of tokens, relative to the input price: neither read nor
-        written, read from the cache, and written to the cache.
+        """Three prices, each divided by the input price. Without a cached price, all are 1.0. They
+        are the prices of these tokens, in this order:
+
+        - tokens that are neither read from the cache nor written to it
+        - tokens that are read from the cache
+        - tokens that are written to the cache
         """
         if self.cached is None or not self.input:
             return 1.0, 1.0, 1.0
@@ -252,14 +259,16 @@ class Prices:
         return 1.0, float(self.cached / self.input), float(write)
 
     def cost_in_tokens(self, bill: Bill) -> float:
-        """Return the cost of prompts, as the number of input tokens that cost the same. A float,
-        for fast averages; `weight` is exact.
+        """Return the cost of prompts, as the number of input tokens that cost the same. `weight`
+        returns the same as an exact Decimal.
         """
         fresh, read, written = self.parts
         return fresh * bill.fresh + read * bill.read + written * bill.written
 
     def weight(self, bill: Bill) -> Decimal:
-        """Return the cost of prompts, as the number of input tokens that cost the same. Exact."""
+        """Return the cost of the prompts in `bill`, as the number of input tokens that cost the
+        same. Without a cached price, this is the number of all tokens.
+        """
         if self.cached is None or not self.input:
             return Decimal(bill.tokens)
         write = ONE if self.write is None else self.write / self.input
@@ -270,8 +279,8 @@ class Prices:
         return None if self.input is None else self.weight(bill) * self.input / MILLION
 
     def relative(self, bill: Bill, everything: Bill) -> float | None:
-        """Return the cost of `bill` divided by that of `everything`, the bill of sending
-        everything. None if nothing was sent.
+        """Return the cost of `bill` divided by the cost of `everything`, the bill of sending
+        everything. None if sending everything costs nothing, such as without any model call.
         """
         whole = self.weight(everything)
         return float(self.weight(bill) / whole) if whole else None

@@ -1,7 +1,7 @@
-"""Finds dates in texts: in the order of ISO, or with the name of a month. 05/06 is no date here,
-because its order is unknown.
+"""Finds dates in texts: dates in ISO order, such as `2026-03-04`, and dates with the name of a
+month. `05/06` is no date here, because the order of day and month is unknown.
 
-Dates with the same day and month are equal, unless they have different years.
+`4 March` and `2026-03-04` count as the same date. Two dates with different years do not.
 """
 
 from __future__ import annotations
@@ -93,9 +93,11 @@ class Dates:
     def name(self, date: Date) -> str:
         """Return the name of a date, such as `2026-03-04`.
 
-        A date without a year has the name of the date with this day and month that was named last.
-        If there is none yet, its name is `03-04`, and the next such date with a year has this name,
-        too.
+        A date without a year has the name of the last named date with the same day and month: after
+        `2026-03-04`, this is also the name of `4 March`.
+
+        If `4 March` comes first, its name is `03-04`. The next 4 March that has a year then has the
+        name `03-04`, too.
         """
         known = self._names.setdefault((date.month, date.day), {})
         if date.year in known:

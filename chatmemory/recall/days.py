@@ -1,6 +1,7 @@
-"""Finds days in the answers of users: in words of the languages of phrases.toml, and in numbers.
+"""Finds days in texts, to recognize days that users give as answers. Reads months in the languages
+of phrases.toml, and days in numbers.
 
-Only answers are read in this way: elsewhere, `05/06` is no date.
+Unlike `dates`, this module reads `05/06`: as 5 June and as 6 May.
 """
 
 from __future__ import annotations

@@ -1,9 +1,11 @@
 """Finds facts: terms that nobody can guess, such as order numbers, dates and ids.
 
-Most facts are recognized in any message. A code (a number, or a run of capitals) is a fact only if
-some message marks it, such as by the word "order" before it. It is then a fact in the whole
-conversation. Durations and names of linters' rules are no facts, because many conversations have
-the same ones.
+Most facts are recognized in any message. A code is a number, or a run of capitals. It is a fact
+only if some message marks it, such as by the word "order" before it. It is then a fact in the whole
+conversation.
+
+Durations and the names of linters' rules, such as `E501`, are no facts, because they occur in many
+conversations.
 """
 
 from __future__ import annotations
@@ -99,7 +101,8 @@ class Words:
     - `terms`: words that are facts, where no letter or digit is beside them.
     - `prefixes`: beginnings of facts. `INV-` finds `INV-new/7`.
     - `patterns`: regular expressions for facts.
-    - `repeatable`: tools whose repeated calls do not count.
+    - `repeatable`: names of tools that may be called repeatedly. Their calls never count as
+      repetitions.
     - `reminders`: phrases of users who repeat themselves, such as "as I said".
     - `requests`: phrases with which assistants ask for the noun after them, such as "please send
       me".
@@ -165,9 +168,13 @@ NO_WORDS = Words()
 
 
 def words_of(terms: Sequence[str], prefixes: Sequence[str], patterns: Sequence[str] = ()) -> Words:
-    """Return the words that an application sets as facts: `terms` are facts themselves, codes begin
-    with one of the `prefixes`, and `patterns` are regular expressions. Raises InvalidValue for
-    invalid words.
+    """Return the words that an application adds to what counts as a fact.
+
+    - `terms`: words that are facts.
+    - `prefixes`: beginnings of facts, such as `INV-`.
+    - `patterns`: regular expressions for facts.
+
+    Raises InvalidValue for invalid words.
     """
     for words in (terms, prefixes, patterns):
         if isinstance(words, str):

@@ -1,15 +1,15 @@
 """Finds where the window begins after each add, in one pass over a plain history.
 
-In a plain history, only the first message can be a system message. Its window is the system message
+In a plain history, only the first message can be a system message. The window is the system message
 and all messages from some position on. This position moves forward when the window is over its
 limit.
 
-- With a `low_mark`, it moves until the load is at most this mark.
-- If the policy takes whole turns, it moves to the next user message.
+- With a `low_mark`, the position moves until the load is at most this mark.
+- If the policy takes whole turns, the position moves to the next user message.
 - A tool result directly after its tool call leaves with the call.
 
-This is a second implementation of the rule of `windows.eviction`, for `loads` and `tallies`. Tests
-compare both.
+This module implements the rule of `windows.eviction` again, for `loads` and `tallies`. Tests
+compare both modules.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ def is_common(policy: Policy, clears: bool = False) -> bool:
 
 
 class Places(NamedTuple):
-    """Where the window can begin when a message leaves: two positions for each message.
+    """The positions to which the beginning of the window can move, for each message of a history.
 
-    - `ends`: the position after the message. After a tool call, the position after the results that
-      directly follow.
-    - `users`: the position of the next user message, or of the message itself if a user wrote it.
-      Without one, a number beyond all positions.
+    - `ends`: the position after the message. For a tool call, the position after the tool results
+      that directly follow the call.
+    - `users`: the position of the first user message from this message on. If none follows, a
+      number larger than all positions.
     """
 
     ends: Sequence[int]

@@ -24,7 +24,8 @@ class Added(NamedTuple):
 
     - `change`: the transition of the add.
     - `cleared`: the tool results that became placeholders before the add.
-    - `renewed`: the transition that renewed the index message after the add; None if it stayed.
+    - `renewed`: the transition that renewed or removed the index message. None if the index message
+      did not change, or if there is none.
     """
 
     change: Transition
@@ -35,11 +36,12 @@ class Added(NamedTuple):
 def fold(
     window: Window, arrivals: Iterable[Entry], policy: Policy, said: Sequence[ChatMessage] = ()
 ) -> Iterator[Added]:
-    """Add entries to a window one by one, and yield the result of each add. A message that the
-    policy rejects changes nothing.
+    """Add entries to a window one by one, and yield the result of each add. If the policy rejects a
+    message, the window does not change, and `change.ignored` of the result is True.
 
-    `said` are the messages of all entries, for an index message; without them there is no index. If
-    the policy clears tool results, the entries of tool results must have their messages.
+    `said` has the messages of all entries. The index message is made from them; without `said`,
+    there is no index. If the policy clears tool results, the entries of tool results must have
+    their messages.
 
     Raises NoRoomBesidePins. Raises UnknownEstimator if the policy clears tool results or has an
     index.

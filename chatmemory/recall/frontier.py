@@ -128,8 +128,8 @@ def _trimmed_to(kind: Policy, water: Decimal) -> Policy:
 
 
 def tried_policies(policies: Iterable[Policy | None], rules: CacheRules) -> TriedPolicies:
-    """Return exactly these policies to compare. None (sending everything) is left out. `rules` are
-    those of the prompt cache.
+    """Return exactly these policies as `TriedPolicies`: each is tried only with its own limit. None
+    (sending everything) is left out. `rules` are the rules of the prompt cache.
     """
     limits: dict[Policy, list[int]] = {}
     for policy in policies:
@@ -145,11 +145,13 @@ def _variant(policy: Policy) -> Policy:
 def limits_of(
     unit: str, most: int, also: Iterable[int] = (), steps: Sequence[int] = _STEPS
 ) -> list[int]:
-    """Return the limits to try, in ascending order: about 11 in each power of ten, and those in
-    `also`. All are below `most`.
+    """Return the limits to try, in ascending order: by default 11 for each power of ten, and those
+    in `also`. All are below `most`.
 
-    `steps` are quarters of a power of ten: 6 stands for 15 (6 quarters of 10), 150 and so on. In
-    tokens, the smallest limit is 100, unless `also` has a smaller one.
+    Each number in `steps` is multiplied by each power of ten and divided by 4. The number 6 gives
+    the limits 15, 150, 1,500 and so on. Fractions are left out.
+
+    Limits below 100 tokens, or below 2 messages or turns, are tried only if they are in `also`.
     """
     least, power, found = LEAST.get(unit, 2), 1, {limit for limit in also if limit < most}
     while power < most:
@@ -164,15 +166,19 @@ def limits_of(
 class Figures:
     """The figures of one history under the policies that are compared.
 
-    - `messages`, `recalls`, `calls`: the number of messages, of uses of facts, and of model calls.
+    - `messages`, `calls`: the number of messages, and the number of model calls.
+    - `recalls`: the number of needs, held or not.
     - `size`: the tokens of the history. `load` is the smallest limit that holds the whole history.
-    - `everything`: the tally of sending everything. `longest` is its largest prompt, in tokens.
-    - `points`: the tallies, by the index of the variant and then by the limit.
-    - `today`: the tally of the policy in force; None if the client decides.
-    - `changed`, `short`: how many prompts do not start with the whole previous prompt, and how many
-      are too short for the prompt cache. The prompts are those under `today`; if it is None, those
+    - `everything`: the tally of sending everything. `longest` is the tokens of the largest prompt
       of sending everything.
-    - `need`: the smallest limit from which on all needs are held; None if there is none.
+    - `points`: the tallies of the compared policies, by the index in `TriedPolicies.variants` and
+      then by the limit.
+    - `today`: the tally of the policy in force; None if the client decides.
+    - `changed`: how many prompts do not start with the whole previous prompt. The prompts are those
+      under the policy in force; if the client decides, those of sending everything.
+    - `short`: how many of the same prompts are too short for the prompt cache.
+    - `need`: the smallest limit from which on all needs are held, without `low_water` and
+      `snap_to_user`. None if there is no such limit.
     - `turn`: the smallest limit that holds the largest turn and the system message.
     - `clears`: whether the clearing of tool results was tried.
     - `is_unreadable`: whether a row of the history is corrupt.

@@ -148,10 +148,10 @@ def history_from(
     words: Words = NO_WORDS,
     times: Sequence[float | None] = (),
 ) -> History:
-    """Return the history of messages for replays. `tokens` and `numbers` are their token counts and
-    seqs.
+    """Return the history of messages for replays. `tokens`, `numbers` and `times` have the token
+    count, the seq and the time of each message.
 
-    If the imported file has a time for a message, it replaces the time in `times`.
+    If a message was imported with a time, this time is used, and not the time in `times`.
     """
     entries = [
         Entry(

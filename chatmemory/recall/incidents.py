@@ -36,13 +36,16 @@ INCIDENT_RULES = 13  # raise it with each change of what an incident is
 class Forgotten:
     """A fact, or the result of a tool call, that had left memory before it came up again.
 
-    - `fact`: the text of the fact where it came up again; for a result, its call with the
-      arguments. `name` identifies it in all texts.
-    - `said`: the number of the latest user message with it, or else of the latest tool result.
-    - `last`: the number of the last message in memory with it. That message left at step
-      `left_step`, for the reason `cause`.
-    - `keeping`: the smallest limit from which on memory would have held it; None until computed.
-    - `is_pair`: whether it is a value with its key, such as `membership=gold`.
+    - `fact`: the text of the fact in the message that repeats it. For a tool result, the tool call
+      with its arguments.
+    - `name`: the name of the fact, which is the same in the whole conversation.
+    - `said`: the number of the latest user message with the fact. If no user message has the fact,
+      the number of the latest tool result with it.
+    - `last`: the number of the last message in memory with the fact. This message left memory at
+      step `left_step`, for the reason `cause`.
+    - `keeping`: the smallest limit from which on memory would have kept the fact. None if not
+      computed.
+    - `is_pair`: whether the fact is a value with its key, such as `membership=gold`.
     """
 
     fact: str
@@ -92,9 +95,8 @@ class Incident:
 
     @property
     def messages(self) -> IncidentMessages:
-        """The numbers that sentences about the incident give: the messages in which the fact or
-        result in `shown` was said, asked for (or None) and came up again, and the step at which it
-        left memory.
+        """The numbers that texts about the incident name, such as #25 and step 43. `said` and
+        `left_step` belong to the fact or tool result in `shown`.
         """
         return IncidentMessages(self.shown.said, self.shown.left_step, self.asked, self.again)
 
@@ -146,8 +148,8 @@ class IncidentMessages(NamedTuple):
 
 
 class StepMessage(NamedTuple):
-    """A message with its `number`, its facts (`read`), and the `step` that added it. `is_said` is
-    False if it is not in history, such as a summary.
+    """A message with its `number` in the conversation, its facts (`read`), and the `step` that
+    added the message. `is_said` is False for a message that is not in history, such as a summary.
     """
 
     number: int
@@ -158,12 +160,14 @@ class StepMessage(NamedTuple):
 
 
 class MemoryTime(NamedTuple):
-    """A stay of message `number` in memory: it `entered` and `left` at these steps, for this
-    `reason`. `left` is None while it lasts.
+    """A period in which a message was in memory.
 
-    `gone_after` is set for a cleared tool result: the step that added the message for which it was
-    cleared. This step comes after the clearing. Up to this step, the result counts as in memory,
-    because the model had still seen it.
+    - `number`: the number of the message in its conversation.
+    - `entered`, `left`: the steps at which the message entered and left memory. `left` is None
+      while the message is in memory.
+    - `reason`: why the message left; None while the message is in memory.
+    - `gone_after`: for a cleared tool result in the ledger, the step after `left`; else None. Up to
+      and including this step, the result counts as in memory.
     """
 
     number: int
@@ -191,11 +195,12 @@ def incidents_under(
 def replayed(
     messages: Sequence[ChatMessage], history: History, policy: Policy
 ) -> tuple[list[StepMessage], list[MemoryTime]]:
-    """Replay messages under a policy. Returns the messages that entered memory, each with a step of
-    its own, and their times in memory.
+    """Replay messages under a policy. Returns the messages that entered memory, and the periods in
+    which they were in memory. `history` is the history of the same messages.
 
-    Messages that the policy ignores or rejects have no step. A cleared tool result leaves at the
-    step of the message for which it was cleared.
+    Each message that enters memory makes one step, numbered from 1. Messages that the policy
+    ignores or rejects are left out. A cleared tool result leaves at the step of the message that
+    needed the room.
     """
     arrivals: list[StepMessage] = []
     entered: dict[int, int] = {}
@@ -313,12 +318,11 @@ class _Memory:
 
 
 def with_limits(found: Iterable[Incident], history: History, policy: Policy) -> Iterator[Incident]:
-    """Yield the incidents with the limits that would have kept their facts in memory, and with the
-    tokens of repeated tool calls.
+    """Yield the incidents, completed: each fact with the limit that would have kept it in memory,
+    and each repeated tool call with its tokens.
 
-    The limits are those of a replay from the beginning under `policy`, without pins. If they cannot
-    be computed, such as with `low_water`, limits are tried one by one. Then facts of the kind
-    USED_UNSEEN get no limit.
+    The limits are those of a replay of the whole history under `policy`, without pins. Under some
+    policies, such as those with `low_water`, incidents of the kind USED_UNSEEN get no limit.
     """
     incidents = list(found)
     ends = [bisect_left(history.numbers, each.again) for each in incidents]
@@ -428,8 +432,8 @@ def path_words(incident: Incident) -> str:
 
 
 def forgotten_words(fact: Forgotten, origin: str = "said in") -> str:
-    """Return words about a forgotten fact. `origin` are the words before the number of its message,
-    here "said in":
+    """Return words about where a forgotten fact was said, and when it left memory. `origin` are the
+    words before the message number, such as "said in":
 
         said in #25, left memory at step 43; a limit of 900 would have kept it
     """

@@ -1,14 +1,14 @@
 """The index: one message in memory that lists exact terms of evicted messages. Needs no model.
 
-If the policy has an index, each add that evicts messages is followed by a change that renews the
-index. The index stands before the first message that can leave. It lists the terms that no message
-in memory mentions, the best terms first, as many as fit.
+If the policy has an index, the index is renewed after each add or compaction that evicts messages.
+The index stands before the first message that can leave. Its text lists terms that no message in
+memory mentions: those with the highest weight first, as many as fit.
 
-An attribute of the index message has more terms than the text lists, with the numbers of their
-messages. A term that somebody left out has a weight below 0 in the attribute.
+An attribute of the index message has the listed terms and further terms. Each has a weight and the
+numbers of the messages with the term. If somebody chose to leave out a term, its weight is below 0.
 
-The next index is made only from the attribute, the messages that left since, and the window. So a
-verification can compute each index again.
+The next index is made only from this attribute, the messages evicted since then, and the messages
+in memory. So a verification can compute each index again.
 """
 
 from __future__ import annotations
@@ -117,8 +117,9 @@ class Index:
         return "\n".join([title, *lines_of(row.shown for row in self.listed)])
 
     def without(self, redacted: Collection[int]) -> Index:
-        """Return the index after the messages `redacted` have lost their text. A term that no other
-        message has is blanked.
+        """Return the index without the text of the messages whose seqs are in `redacted`. A term
+        whose `sources` are all redacted is replaced by a text such as `[redacted #12]`, and loses
+        its label.
         """
         return replace(self, rows=tuple(_blanked(row, redacted) for row in self.rows))
 

@@ -43,9 +43,11 @@ class Indexing:
     def renew(
         self, window: Window, change: Transition, cleared: Iterable[Eviction]
     ) -> Transition | None:
-        """Renew the index in the window after the transition `change`, which added a message.
-        `cleared` are the tool results that were cleared before it. Returns the transition of the
-        index, or None if the index stayed the same.
+        """Renew the index in the window after an add. `change` is the transition of the add.
+        `cleared` are the tool results that were cleared before the add.
+
+        Returns the transition that renewed the index. Otherwise, returns the transition in which
+        `admit` removed the index, or None if the index did not change.
         """
         if change.ignored:
             return self._gave_way

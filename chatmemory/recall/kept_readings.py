@@ -17,9 +17,11 @@ R = TypeVar("R")
 
 
 class KeptReading(Generic[T, P, R]):
-    """A function that reads a text, with a cache of its latest `most` results for short texts.
+    """A function that reads a text, with a cache of up to `most` results. Results for texts of more
+    than 2,000 characters are not cached.
 
-    `length_of` returns the number of characters of a text.
+    `length_of` returns the number of characters in a text. The text can be a string, or an object
+    such as a `UserText`.
     """
 
     def __init__(

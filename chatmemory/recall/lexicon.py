@@ -1,8 +1,9 @@
 """The facts of each message of a conversation.
 
-A message states the facts that are found in its own text. It mentions every fact of the
-conversation that its text contains. The identifying part of a fact is enough, such as the end of a
-path.
+A message states the facts that are found in its own text, such as `build7/settings.py`.
+
+A message mentions all facts that it states. It also mentions a fact of another message if it has
+only the identifying part of this fact, such as `settings.py`.
 """
 
 from __future__ import annotations
@@ -28,15 +29,16 @@ from chatmemory.recall.term_search import Terms, identifying_part
 
 
 class MessageFacts(NamedTuple):
-    """The facts of a message. A fact has the same name in the whole conversation.
+    """The names of the facts of a message. A fact has the same name in the whole conversation.
 
-    - `own`: the facts that the message itself states, each with how the message writes it. `dates`
-      and `pairs` (a key with its value, such as `membership=gold`) are some of them.
+    - `own`: the facts that the message itself states. Each name maps to the text in the message.
+    - `dates`, `pairs`: the names in `own` of dates, and of pairs of a key with its value, such as
+      `membership=gold`.
     - `mentions`: all facts in the message, including facts that only other messages state.
     - `parts`: the facts in `mentions` of which the message has only a part, such as the end of a
-      path. Such a fact counts as held while the message is in memory, but not as `said` by it.
-    - `speaker`: the type of the message. A user message that a program wrote counts as a tool
-      result.
+      path. `said` is `mentions` without `parts`.
+    - `speaker`: the type of the message. For a user message that a program wrote, it is the type of
+      a tool result.
     """
 
     own: Mapping[str, str]

@@ -1,16 +1,15 @@
-"""Finds the limits that keep a message in memory, without trying limits. The load of a window is
-what the limit bounds, such as its tokens.
+"""Computes when messages leave memory in a replay, and which limits keep a message in memory.
 
-In a replay under one limit, the window is the current system message and all messages from some
-position on. A message leaves when a window that begins with it would exceed the limit. A tool
-result directly after its call leaves with the call.
+If a policy evicts the oldest messages first and has no options, the answer follows from loads. The
+load of a window is what the limit bounds, such as its tokens. A message leaves when a window that
+begins with it would exceed the limit. A tool result directly after its call leaves with the call.
 
-A larger limit does not always keep more messages: under a small limit, a call can leave before its
-result comes, so that the result stays.
+A larger limit does not always keep more messages. Under a small limit, a call can leave before its
+result comes, and then the result stays.
 
-This module states the rule of `windows.eviction` a second time, for policies that evict by
-`oldest_first` without options. Tests compare the two modules. The modules `firsts` and `clearings`
-state the rule for some options. All other policies are replayed by `windows.eviction`.
+The modules `firsts` and `clearings` compute the answer for some options. For all other policies,
+the history is replayed with `windows.eviction`. Tests compare the computed answers with such
+replays.
 """
 
 from __future__ import annotations
@@ -60,10 +59,10 @@ class Stub(NamedTuple):
 
 
 class IndexSpan(NamedTuple):
-    """An index message in a replay. It came with the message at position `at`, and is in memory
-    until the next index message comes.
+    """The period of one index message in a replay, with the tokens and text of the message. It
+    begins with the message at position `at`, and ends where the next period begins.
 
-    If `tokens` is 0, the previous index message left, and no other came.
+    A period without an index message has 0 `tokens` and the `text` "".
     """
 
     at: int
@@ -82,15 +81,14 @@ class IndexSpan(NamedTuple):
 
 @dataclass(frozen=True)
 class Departures:
-    """When messages left memory in a replay. `at` has one position for each message:
+    """When messages left memory in a replay.
 
-    - usually the position of the message at whose arrival it left
-    - the length of the history, if it stayed to the end
-    - its own position, if it was never in memory, or is an interrupted tool call
-
-    `stubs` has the placeholders of cleared tool results, by the position of the result. For such a
-    result, `at` says when its placeholder left. `indexes` are the index messages in order; each is
-    in memory until the next.
+    - `at`: for each message, when it left, as the position of the message that arrived then. It is
+      the length of the history for a message that stayed, and the message's own position if it was
+      in no prompt.
+    - `stubs`: the placeholders of cleared tool results, by the position of the result. For such a
+      result, `at` says when its placeholder left.
+    - `indexes`: the periods of the index messages, in order.
     """
 
     at: Sequence[int]
@@ -345,13 +343,14 @@ class Mention(NamedTuple):
 def smallest_limit(
     messages: Sequence[Entry], position: int, policy: Policy, most_adds: int = MOST_ADDS
 ) -> Keeping | None:
-    """Return the smallest limit that keeps the message at `position` in memory to the end of
-    `messages`. The limit of `policy` is ignored.
+    """Return the smallest limit from which on the message at `position` stays in memory to the end
+    of `messages`. The limit of `policy` is ignored.
 
-    If the limit cannot be computed, limits at equal distances are tried in replays. The replays
-    together add at most `most_adds` messages. Returns None if that allows too few limits.
+    If this limit cannot be computed, limits at equal distances are tried in replays. All replays
+    together add about `most_adds` messages. Returns None if `most_adds` is too small to try 20
+    limits.
 
-    A cleared tool result does not count as kept.
+    A cleared tool result does not count as in memory.
     """
     loads, mention = Loads(messages), Mention(position, len(messages))
     if evicts_oldest_first(policy):
@@ -362,11 +361,11 @@ def smallest_limit(
 def smallest_limits(
     loads: Loads, mentions: Collection[Mention], policy: Policy, most_adds: int = MOST_ADDS
 ) -> dict[Mention, Keeping]:
-    """Return the smallest limit that keeps each of these messages in memory. Messages whose limit
-    cannot be found are left out.
+    """Return the smallest limit for each of the `mentions`. From this limit on, the message at
+    `position` is in memory after the first `end` messages.
 
-    If limits must be tried, early messages get replays of only the beginning of the history. So
-    their limits are as exact as in a short history.
+    If a limit cannot be computed, limits at equal distances are tried in replays. A mention is left
+    out if `most_adds` is too small to try 20 limits.
     """
     if evicts_oldest_first(policy) and sum(end - n for n, end in mentions) <= MOST_LOADS:
         return {mention: _by_loads(loads, mention, policy) for mention in mentions}

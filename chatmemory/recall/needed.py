@@ -30,10 +30,11 @@ class Needed(NamedTuple):
 
 
 class NeededAt(NamedTuple):
-    """What one message uses of earlier messages (`needed`).
+    """What one message uses of earlier messages.
 
-    `mentions` are the names of those facts and calls in this message that any message of the
-    conversation uses again.
+    - `needed`: the facts and tool calls that the message uses again.
+    - `mentions`: the names of the facts and tool calls that the message mentions. Names that no
+      message of the conversation uses again are left out.
     """
 
     needed: Sequence[Needed]

@@ -2,14 +2,15 @@
 
 - The assistant used a fact that a user or a tool had given.
 - Users repeated themselves.
-- A tool was called again, and gave a result again.
+- A tool was called again with the same arguments, and gave a result again.
 
-Needs follow from the messages alone. What memory held decides which needs were lost: a lost need is
-an incident. All figures use these needs: `recall`, `incidents`, `check`, the lab, comparisons, the
-API and agents.
+Needs follow from the messages alone. A replay decides which needs memory held and which were lost:
+a lost need is an incident. All figures about recall count these needs.
 
-Two kinds of incidents are no needs: a value that a tool call takes from earlier JSON, such as
-`membership=gold`; and a fact from a tool that a user gives for the first time.
+Two uses can be incidents, but are not counted as needs:
+
+- A tool call takes a value from earlier JSON, such as `membership=gold`.
+- A user gives a fact that only a tool had given before.
 """
 
 from __future__ import annotations
@@ -24,15 +25,18 @@ from chatmemory.recall.needed import REPEATS
 
 
 class Need(NamedTuple):
-    """A use of something that was said before: the message at `position` uses facts, or repeats a
-    tool call. In a replay, it is an incident of this `kind` if memory had lost one of them.
+    """A use of something that was said earlier: the message at `position` uses facts, or repeats a
+    tool call. In a replay, a need is an incident of this `kind` if memory had lost one of its
+    `parts`.
 
-    - `parts`: for each fact, or for the call, its name and the position of the last earlier message
-      that mentions it. The other fields are about the part that memory loses first.
-    - `fact`: the text to show for this part; for a call, a fact in the result.
-    - `mention`: the position of the last mention of this part.
-    - `until`: the position of the message at whose arrival memory loses this part; the length of
-      the history if memory never loses it.
+    - `parts`: the facts, or the tool call. Each part has a name, and the position of the last
+      earlier message that mentions the part.
+    - `fact`, `mention` and `until` are about the part that memory loses first.
+    - `fact`: the text to show for this part. For a tool call, this is a fact in its result, or the
+      name of the call if the result has no fact.
+    - `mention`: the position of the last earlier message that mentions this part.
+    - `until`: the position of the message at whose arrival memory loses this part. It is the length
+      of the history if memory never loses the part.
     """
 
     position: int
@@ -48,19 +52,20 @@ class Need(NamedTuple):
         return self.until >= self.position
 
     def depends_on(self, known: Container[str]) -> int | None:
-        """Return the position of the oldest message that must be in memory so that the need is
-        held: the lowest position in `parts`.
+        """Return the position of the oldest message that memory must have for the need to be held:
+        the lowest position in `parts`.
 
-        `known` are names that the system message mentions. Their parts are left out. None if no
-        part is left.
+        Parts whose names are in `known` are left out. `known` are the names of the facts that the
+        system message mentions. Returns None if no part is left.
         """
         return min((mention for name, mention in self.parts if name not in known), default=None)
 
 
 def lost_by_kind(history: History, left: Sequence[int]) -> Counter[IncidentKind]:
-    """Return how many needs were lost, for each kind of incident. Faster than `needs`.
+    """Return the number of lost needs for each kind of incident. Faster than `needs`.
 
-    `left` has, for each message, the position of the message at whose arrival its text left memory.
+    `left` says, for each message, when memory lost the text of the message: the position of the
+    message that arrived then.
     """
     until: dict[str, int] = {}
     lost: Counter[IncidentKind] = Counter()
@@ -79,14 +84,14 @@ ChooseNeeds = Callable[[Iterable[Need]], Iterable[Need]]
 
 
 def needs(history: History, left: Sequence[int]) -> Iterator[Need]:
-    """Yield the needs of a history, in order: the uses of something that was said before.
+    """Yield the needs of a history, in order: the uses of something that was said earlier.
 
     - A message of the assistant has a need for each fact that it uses.
     - A user message has one need for all facts that it repeats.
-    - A tool result has a need if an equal tool call had a result before.
+    - A tool result has a need if an equal tool call already had a result without an error.
 
-    `left` decides which needs are held. It has, for each message, the position of the message at
-    whose arrival its text left memory (see `Departures.of_texts`).
+    `left` decides which needs are held. It says, for each message, when memory lost the text of the
+    message: the position of the message that arrived then (see `Departures.of_texts`).
     """
     until: dict[str, int] = {}
     for position, (needed, mentions) in enumerate(history.needed):

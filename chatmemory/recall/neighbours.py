@@ -1,4 +1,6 @@
-"""Finds phrases: words next to each other that may be a value, although no pattern finds them."""
+"""Finds phrases in texts: up to four words next to each other, such as `dark green`. A phrase may
+be a value that a user gave.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +20,13 @@ _RUN = declared_pattern(f"[{CJK}]{{2,}}")
 
 
 def phrases_in(text: str, start: int, end: int) -> Iterator[Value]:
-    """Yield the phrases of a text between two indices. A phrase has up to four words; in a language
-    without spaces, up to ten characters.
+    """Yield the phrases between two indices of a text, as values. Only the first 100 characters
+    after `start` are searched.
 
-    Small words are no part of a phrase. A noun for a kind of fact, such as "order number", is no
-    phrase.
+    - A phrase is one to four words next to each other. In a language without spaces, it is two to
+      ten characters.
+    - Small words, such as "the" or "please", are never in a phrase.
+    - A noun for a kind of fact, such as "order number", is no phrase.
     """
     known, last = fillers(), min(end, start + MOST_SIGNS_READ)
     words: list[tuple[int, int]] = []

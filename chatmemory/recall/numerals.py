@@ -81,8 +81,8 @@ _THOUSANDS = declared_pattern(
 
 
 def small_numbers_in(lowered: str) -> Iterator[tuple[int, int, str]]:
-    """Yield the small numbers that a text writes in words: start, end and digits, such as "3" for
-    "three".
+    """Yield the numbers from 2 to 12 that a text writes in words. Each has its start and end in the
+    text, and its digits, such as "3" for "three".
 
     `lowered` is the text in lowercase without accents.
     """

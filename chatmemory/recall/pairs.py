@@ -1,8 +1,9 @@
 """Finds pairs: a key with its value, such as `membership=gold`, that a tool call takes from earlier
 JSON.
 
-A pair in the arguments of a tool call is a fact if earlier JSON (arguments or a tool result) has
-the same value under the same key.
+A pair in the arguments of a tool call is a fact if earlier JSON has the same pair. Earlier JSON is
+the arguments of an earlier tool call, or an earlier message from a tool, a user or the system. A
+pair is left out if its value alone is already a fact, such as an order number.
 
 - A text mentions a pair if it has the value as whole words.
 - JSON states a pair if it has the key with the value. A sentence states a pair if it has the value
@@ -70,7 +71,13 @@ class Pairs:
         return set(self._found_in(_words(text))) if self._facts else set()
 
     def said_in(self, text: str, is_prose: bool) -> set[Pair]:
-        """Return the pairs that a text states: in JSON, or with `is_prose`, in a sentence."""
+        """Return the pairs that a text states. A text in JSON states the pairs whose key and value
+        are in it.
+
+        In any other text, a sentence states a pair if it has the value and a word of the key.
+        Sentences are only searched with `is_prose`, which means that a user or the assistant wrote
+        the text.
+        """
         value = json_of(text) if self._facts else None
         if value is not None:
             return self._facts.intersection(_pairs_of(value, self._keys))

@@ -223,11 +223,14 @@ def shapes_of(kind: str) -> Sequence[str]:
 # Wide: the lists of phrases.toml under their names there, and two patterns made of them.
 @dataclass(frozen=True, eq=False)
 class Language:
-    """The phrases of a language, as regular expressions. Most fields have the names of keys in
-    phrases.toml, which explains them.
+    """The phrases of a language, mostly as regular expressions. phrases.toml explains the fields
+    under the same names, except these:
 
-    `any_question` finds any of `questions`, and `may_ask` any question or request. `behind` is
-    `requests_behind` in phrases.toml.
+    - `nouns`: the nouns for kinds of facts, from `kinds` in phrases.toml.
+    - `behind`: the phrases of `requests_behind` in phrases.toml.
+    - `any_question`: one pattern for all `questions`.
+    - `may_ask`: one pattern for `questions`, `requests`, `behind`, `which` and `again`.
+    - `reminders`: also finds the phrases of `rhetorical` in phrases.toml.
     """
 
     name: str
@@ -278,10 +281,11 @@ class Language:
         )
 
     def request_in(self, sentence: str, own: re.Pattern[str] | None) -> tuple[frozenset[str], bool]:
-        """Return the kinds of facts that a sentence asks for. The second value is True if the
-        sentence only asks to repeat something, without a kind.
+        """Return the kinds of facts that a sentence asks for, and whether it only asks to repeat
+        something. The second value is True for `once more, please?`, which names no kind of fact.
 
-        The sentence is in lowercase without accents. `own` is a pattern of the project's phrases.
+        The sentence is in lowercase without accents. `own` finds the project's own phrases for
+        requests (`Words.requests`). It is None if there are none.
         """
         kinds: set[str] = set()
         for pattern, asked in self.questions if self.any_question.search(sentence) else ():
@@ -294,10 +298,11 @@ class Language:
         return frozenset(kinds), not kinds and self.again.search(sentence) is not None
 
     def without_offers(self, sentence: str) -> str:
-        """Return a sentence without offers: `anything else, such as a seat?` asks for no seat.
+        """Return a sentence without its offers, such as "anything else". The clauses after an offer
+        are removed too, up to the next clause that asks for something.
 
-        After an offer, the next clauses are left out, too, up to a clause that asks for something.
-        The sentence is in lowercase without accents.
+        Nothing is left of `anything else, such as a seat?` Clauses that are left are joined by
+        commas. The sentence is in lowercase without accents.
         """
         if not self.no_requests.search(sentence):
             return sentence
@@ -385,24 +390,27 @@ def all_nouns() -> Nouns:
 
 @cache
 def fillers() -> frozenset[str]:
-    """Return the small words that may surround the value in a short answer, of all languages."""
+    """Return the small words of all languages, such as "the" and "please". A short answer may have
+    small words beside its value, as in "blue, please".
+    """
     return frozenset().union(*(each.fillers for each in languages()))
 
 
 @cache
 def sign_fillers() -> tuple[str, ...]:
-    """Return the small words of languages without spaces that may surround a value in a short
-    answer, the longest first.
+    """Return the small words of Japanese and Chinese, such as "です", the longest first. A short
+    answer may have small words beside its value.
     """
     return tuple(by_length(each for each in fillers() if HAS_CJK.search(each)))
 
 
 @dataclass(frozen=True)
 class Phrases:
-    """Phrases of all languages, as regular expressions.
+    """Phrases in all languages, as regular expressions that search a text.
 
-    `with_spaces` has those of languages with spaces. `all` has those of all languages, and is used
-    for texts with characters of languages without spaces.
+    - `with_spaces`: finds the phrases of languages with spaces.
+    - `all`: finds the phrases of all languages. It is used for texts with Chinese or Japanese
+      characters.
     """
 
     with_spaces: re.Pattern[str]
@@ -521,7 +529,8 @@ def spoken_in(text: str) -> Sequence[Language]:
 def reminders_in(text: str, own: tuple[str, ...] = ()) -> list[tuple[int, int]]:
     """Return the spans of the reminders in a text, such as "as I said", in order.
 
-    The text is in lowercase without accents. `own` are the project's phrases.
+    The text is in lowercase without accents. `own` are the project's own phrases for reminders
+    (`Words.reminders`).
     """
     patterns = [each.reminders for each in spoken_in(text)]
     if own:

@@ -1,9 +1,11 @@
-"""Computes the prompt of each model call in a replay, and how many of its tokens a cache could
-reuse.
+"""Computes the prompt of each model call in a replay, and how many of its tokens a prompt cache
+could reuse.
 
-Each AI message is the answer of a model call. Its prompt is the window just before, with the
-overhead of a request; an empty window gives an empty prompt. Tokens can be reused if they are in
-the shared prefix: the whole messages with which this prompt and the previous prompt begin.
+Each AI message is the answer of a model call. The prompt of the call is the window just before the
+answer. The size of a prompt includes the fixed tokens that the estimator counts for each request.
+
+A cache can reuse the tokens of the shared prefix: the messages at the beginning that are equal in
+this prompt and the previous prompt.
 """
 
 from __future__ import annotations
@@ -37,10 +39,12 @@ _NO_TURNS = frozenset({_SYSTEM, MessageType.CUSTOM})
 
 @dataclass(frozen=True)
 class Prompts:
-    """The prompts of a replay, in tokens.
+    """The prompts of a replay. Sizes are in tokens.
 
-    - `sent`: the model calls. `output` is the number of tokens in their answers.
-    - `refused`: by provider, how many prompts the provider would reject.
+    - `sent`: the model calls, with the sizes of their prompts.
+    - `output`: the size of all answers together.
+    - `refused`: for each provider, how many prompts the provider would reject. Empty if no provider
+      was checked.
     - `breaks` (a property): how many prompts do not start with the whole previous prompt.
     """
 
@@ -62,8 +66,8 @@ class Prompts:
 
     @property
     def again(self) -> int:
-        """The tokens that cost the full price again: those that a prompt and the previous prompt
-        both have, but not in their shared prefix. Summed over all prompts.
+        """The tokens of messages that the previous prompt also had, but that are outside the shared
+        prefix. They cost the full price again. Summed over all prompts.
         """
         return sum(call.again for call in self.sent)
 
@@ -233,10 +237,11 @@ class Refusals:
     """Finds the providers that would reject a window of a history, by the rules of `lint`. Fast for
     many windows of one history.
 
-    - `history`: a history, or its messages as `Turn`, the form that rules check.
-    - `turns`: by provider, the messages as the provider gets them; by default those of `history`.
-    - `models`: by provider, the models to check. If one of them rejects a window, the provider
-      does.
+    - `history`: a history, or its messages in the form that the rules check (`Turn`).
+    - `turns`: for each provider to check, the messages in this provider's form. By default, OpenAI
+      and Anthropic are checked with the messages of `history`.
+    - `models`: for each provider, the models to check. A provider rejects a window if one of its
+      models does.
     """
 
     def __init__(

@@ -51,12 +51,14 @@ class Question(NamedTuple):
     """What one message of an assistant asks the user.
 
     - `words`: the words of the sentences that ask. `message` are the words of the whole message.
-    - `kinds`: the kinds of facts that it asks for; empty if none is known.
-    - `asks_for_something`: whether "yes" or "no" would be no answer.
-    - `is_request`: whether it is more than a yes-or-no question.
-    - `is_silent`: whether it asks nothing, and only says that something is lacking: `the floor is
-      not in our notes`
-    - `is_other`: whether it asks about another thing than before: `and the second one?`
+    - `kinds`: the kinds of facts that the message asks for. Empty if it names no known kind.
+    - `asks_for_something`: whether the message asks for a kind of fact, or has a question word such
+      as "which". Then "yes" or "no" is not an answer.
+    - `is_request`: whether the message asks more than yes-or-no questions. Also True for a short
+      question, such as `and the color?`, and for a statement that asks for something.
+    - `is_silent`: whether the message asks nothing, and only says that something is lacking: `the
+      floor is not in our notes`
+    - `is_other`: whether the message asks about another thing than before: `and the second one?`
     """
 
     words: frozenset[str]
@@ -79,8 +81,9 @@ class Asked(NamedTuple):
 
 @kept_if_short(MOST_KEPT)
 def asked_in(text: str, own: tuple[str, ...] = ()) -> Asked:
-    """Return what an assistant's text asks. `own` are the project's phrases. Results for short
-    texts are cached.
+    """Return what an assistant's text asks. Results for short texts are cached.
+
+    `own` are the project's own phrases for requests (`Words.requests`).
     """
     if not text:
         return Asked()

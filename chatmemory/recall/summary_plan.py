@@ -42,11 +42,11 @@ class SummaryOptions(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class SummaryPlan:
-    """The checked options of a compaction (see `SummaryOptions`). Raises InvalidValue for options
-    that contradict each other.
+    """The checked options of a compaction (see `SummaryOptions`). Raises InvalidValue for invalid
+    options.
 
-    `covering` has positions in the window, from 0. If a method gets `numbers`, `covering` has some
-    of these numbers instead.
+    `covering` has positions in the window, from 0. For a method that gets `numbers`, such as the
+    seqs of the messages, `covering` has some of these numbers instead.
     """
 
     covering: Collection[int] | None = None
@@ -72,9 +72,10 @@ class SummaryPlan:
         """Return the entries of a window that the summary replaces. The messages of all entries
         must be loaded.
 
-        `numbers` has a number for each entry, by default its position. `covering` has some of these
-        numbers. Raises MessageNotFound if `covering` has another number, and NotCompactable if one
-        summary cannot replace these entries.
+        `numbers` has one number for each entry, such as its seq. By default, the number is the
+        position of the entry. `covering` says by these numbers which entries to replace. Raises
+        MessageNotFound if no entry has a number of `covering`, and NotCompactable if one summary
+        cannot replace these entries.
         """
         if self.covering is None:
             covered = all_but_last(entries, messages=self.keep_last, tokens=self.keep_tokens)
@@ -90,10 +91,13 @@ class SummaryPlan:
         return covered
 
     def terms(self, covered: Iterable[Entry], text: str, words: Words = NO_WORDS) -> list[str]:
-        """Return the exact terms to append to a summary with this text, the best first. `covered`
-        are the replaced messages.
+        """Return the exact terms to append to a summary: at most `append_terms` terms of the
+        replaced messages that `text` does not contain. The most important terms come first (see
+        `dropped_terms`).
 
-        `words` are the project's additions to what counts as a fact.
+        - `covered`: the entries of the replaced messages.
+        - `text`: the text of the summary.
+        - `words`: the project's additions to what counts as a fact.
         """
         if not self.append_terms:
             return []

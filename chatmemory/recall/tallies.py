@@ -1,11 +1,11 @@
 """Computes the tallies of one history under many policies, fast.
 
-In a plain history, only the first message can be a system message. If the policy evicts the oldest
-messages first, its windows are the system message and all messages from some position on. `firsts`
-finds these positions in one pass.
+The fast way needs a plain history, in which only the first message can be a system message. The
+policy must evict the oldest messages first. Then each window is the system message and all messages
+from some position on. `firsts` finds these positions in one pass.
 
-Any other history or policy is replayed by `windows.eviction`. A test compares both ways, and ADR 5
-says why there are two.
+For any other history or policy, `Loads.departures` finds when each message leaves, and the tally is
+computed from that. A test compares both ways, and ADR 5 says why there are two.
 """
 
 from __future__ import annotations

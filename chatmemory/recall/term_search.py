@@ -67,10 +67,11 @@ def is_found(term: str, texts: Iterable[str]) -> bool:
 def identifying_part(term: str) -> str:
     """Return the part of a term that is enough to find the term in a text.
 
-    - For a URL, the number or id in it: `123` in `comments/123/replies`.
-    - For a path, its end. The end has at least six characters; a bare file name must have a dot or
-      a digit.
-    - For any other term, the whole term.
+    - For a URL or path with a number or id near its end, this number or id: `123` in
+      `comments/123/replies`.
+    - For any other URL or path, its shortest end of at least six characters: `main.py` in
+      `src/app/main.py`. An end without a slash must have a dot or a digit.
+    - For any other term, or if no end fits, the whole term.
     """
     for segment in reversed(term.split("/")[1:]):
         if _ID.fullmatch(segment):

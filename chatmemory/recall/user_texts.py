@@ -160,16 +160,15 @@ class UserText:
 
     @cached_property
     def cut_names(self) -> frozenset[str]:
-        """The names of codes that are only parts of longer codes in this text: `1Z 9921` in `1Z
-        9921 556`.
-        """
+        """The names of codes that are only parts of longer codes, as `1Z 9921` in `1Z 9921 556`."""
         whole = {each.name for each in self.codes if not each.is_cut}
         return frozenset({each.name for each in self.codes} - whole)
 
     @cached_property
     def anchors(self) -> frozenset[str]:
-        """The keys by which this text is found when an earlier value is searched for: its words,
-        the stems of its words, and its codes.
+        """The keys by which `Said` finds this text when it searches for a value: the words, their
+        stems, and the names of codes, dates and numbers (`Value.name`). In languages without
+        spaces, also each two characters next to each other.
         """
         return frozenset(_anchors(self.lowered)).union(map(_anchor, self.codes))
 
@@ -207,8 +206,8 @@ class UserText:
 
     @cached_property
     def introduced(self) -> list[int]:
-        """The indices at which a name may begin or end: the ends of phrases such as "my name is".
-        In languages where the phrase follows the name, the beginnings of such phrases.
+        """The indices at which a phrase such as "my name is" ends, so that a name may follow. In
+        languages where the phrase follows the name, the indices at which the phrase begins.
         """
         before = introductions().finditer(self.lowered)
         behind = introductions_behind().finditer(self.lowered)
@@ -270,7 +269,9 @@ class UserText:
         return _REST_OF_QUESTION.match(self.text, end) is not None
 
     def kinds_of(self, start: int, end: int) -> frozenset[str]:
-        """Return the kinds of facts, such as "email", that the words around a span name."""
+        """Return the kinds of facts, such as "email", that the text names shortly before a span, or
+        else shortly after it. Empty if it names none.
+        """
         before = self.text[max(0, start - _NEAR) : start]
         ends = [each.end() for each in _CLAUSE_END.finditer(before)]
         # a colon or a sentence directly before still names it: "My order number: A-1182"
@@ -340,11 +341,11 @@ class UserText:
         return self._has_only((0, len(self.text)), (start, end), besides, most)
 
     def begins_with(self, start: int, end: int, besides: frozenset[str], most: int) -> bool:
-        """Return whether the clause with the words from `start` to `end` says nothing else, and the
-        text before this clause says nothing.
+        """Return whether the text begins with a clause that says nothing but the words from `start`
+        to `end`. The text after this clause does not matter.
 
-        Other words are allowed as in `has_only`. False for a clause that ends with a colon, which
-        is a label.
+        `besides` and `most` allow other words, as in `has_only`. False for a clause that ends with
+        a colon, such as `Size:`
         """
         behind = _CLAUSE.search(self.plain, end)
         if behind and behind[0] in _COLONS:
@@ -390,10 +391,10 @@ class UserText:
         )
 
     def others_in_opening(self, start: int, end: int, besides: frozenset[str]) -> int | None:
-        """Return how many other words the first clause (`opening`) has beside those from `start` to
-        `end`. None if these are not in the first clause.
+        """Return the number of other words in the first clause (`opening`): the words outside the
+        span from `start` to `end`. None if the span is not inside the first clause.
 
-        Small words, nouns for kinds of facts, and words in `besides` do not count.
+        Small and short words, nouns for kinds of facts, and words in `besides` do not count.
         """
         first, last = self.opening
         if not first <= start <= end <= last:
@@ -432,8 +433,8 @@ class UserText:
         )
 
     def may_begin_with(self, start: int, besides: frozenset[str]) -> bool:
-        """Return False if a word before the index `start` is neither a small word nor in `besides`.
-        Then `has_only` and `begins_with` are False there. A fast test: True proves nothing.
+        """Return whether `has_only` and `begins_with` may be True for words that begin at the index
+        `start`. A fast test, which reads only the words before `start`.
         """
         before = takewhile(lambda each: each[1] < start, self._telling_words)
         return all(word in besides for *_, word in before)
@@ -539,8 +540,8 @@ class Said:
         return [each for each, anchors in known if stems <= anchors or whole in anchors]
 
     def holding(self, value: Value) -> Iterator[int]:
-        """Yield the positions of the latest messages that contain a value; earlier ones may be left
-        out. The common part of two longer codes is no value: `1Z 99 56` does not repeat `1Z 99 55`.
+        """Yield the positions of the latest messages that contain a value, in order. A common part
+        of two longer codes is no match: `1Z 99 56` does not repeat `1Z 99 55`.
         """
         for position in self._positions(value):
             text = self.texts[position]

@@ -259,7 +259,9 @@ def _times(text: str) -> Iterator[Value]:
 
 
 def words_for_numbers(text: str) -> Iterator[Value]:
-    """Yield the small numbers that a text writes in words, as values."""
+    """Yield the numbers from 2 to 12 that a text writes in words, such as "three", as values. Their
+    shape is "code", and their `key` has digits.
+    """
     lowered, places = aligned(text)
     for start, end, digits in small_numbers_in(lowered):
         span = places[start], places[end]

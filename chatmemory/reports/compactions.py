@@ -40,13 +40,16 @@ BACK = {
 
 @dataclass
 class Total:
-    """The sums over all measured compactions.
+    """The sums over all measured compactions. Only the exact terms of one `Level` are counted.
 
-    - `needed`: the number of exact terms that were needed again. `held` is how many of them memory
-      still had.
-    - `appended[n]`: how many would be held with n lost terms appended to each summary.
-    - `tail[n]`: how many needed terms are in the last n tokens before a compaction.
-    - `back`: the lost terms, counted by who brought them back.
+    - `compactions`: the number of compactions.
+    - `needed`: how many exact terms the assistant used again after a compaction. `held`: how many
+      of these needed terms memory still had.
+    - `appended[n]`: how many needed terms memory would have had with n lost terms appended to each
+      summary.
+    - `tail[n]`: how many needed terms are in the last n tokens of the window before the compaction.
+    - `back`: how many needed terms memory had lost, by who mentioned the term again: a tool, the
+      user, or nobody in the transcript.
     """
 
     compactions: int = 0
@@ -96,10 +99,11 @@ def report(options: Options, printer: Printer, words: Words = NO_WORDS) -> int:
 
 
 def sessions_of(paths: Sequence[Path], format: str, printer: Printer) -> Iterator[SessionPath]:
-    """Yield the sessions of files. If the user went back to an earlier message (a rewind), each
-    path through the messages is yielded as a session, with the same name.
+    """Yield the sessions in files, with one item for each path through a session. A session has
+    several paths if the user went back to an earlier message. All paths of a session have the same
+    name.
 
-    A file without a session is reported and left out.
+    A file that cannot be read, or whose format has no sessions, is reported and left out.
     """
     for place, file in enumerate(transcript_files(paths)):
         name = root = ""
@@ -157,8 +161,9 @@ def _lost(term: NeededTerm) -> JsonDict:
 
 
 def evidence_words(name: str, found: Evidence, level: Level) -> Iterator[str]:
-    """Yield the lines about one compaction: how many needed terms its summary has, then each lost
-    term.
+    """Yield the lines to print about one compaction of the session `name`. The first line says how
+    many needed terms memory still had. Each further line is about one lost term. `level` says which
+    terms count.
     """
     one = found.compaction
     tokens = " became ".join(

@@ -32,8 +32,11 @@ NEXT = ("answer_at_the_end",)
 
 
 class Complaint(NamedTuple):
-    """A finding about a conversation: which rule of which provider its window breaks, how severe
-    this is, and a sentence.
+    """A finding of the doctor: the window of a conversation breaks a rule of a provider.
+
+    - `conversation`: the name or the id of the conversation.
+    - `severity`: "refused", "mishandled" or "conditional".
+    - `message`: the problem in words.
     """
 
     conversation: str
@@ -103,7 +106,9 @@ def complaint_words(provider: str, severity: str, message: str, rule: str) -> st
 
 
 def print_complaints(complaints: Iterable[Complaint], printer: Printer) -> int:
-    """Print each finding, and the sums. Returns 1 if a provider would reject a window, else 0."""
+    """Print each finding. Then print for how many conversations the window would be rejected, and
+    for how many only mishandled. Returns 1 if a provider would reject a window, else 0.
+    """
     found: dict[str, set[str]] = {"refused": set(), "mishandled": set(), "conditional": set()}
     for each in complaints:
         found[each.severity].add(each.conversation)
@@ -119,8 +124,9 @@ def print_complaints(complaints: Iterable[Complaint], printer: Printer) -> int:
 
 
 def print_recognized(file: str, printer: Printer) -> int:
-    """Print the rules that an error of a provider is about. `file` has the provider's answer; `-`
-    is stdin. If no rule is known, print a sentence about the error. Returns 0.
+    """Print the provider rules whose known error text matches an error, and return 0. If no rule
+    matches, print a sentence about the error. `file` is the path of a file with the error, or "-"
+    for stdin.
 
     Raises InvalidValue if the file cannot be read.
     """

@@ -16,11 +16,12 @@ ENDINGS = (".json", ".jsonl", ".ndjson")
 
 
 class TranscriptFile(NamedTuple):
-    """A transcript file to read. `name` is its file name up to the first dot.
+    """A transcript file to read.
 
-    `is_in_folder` is True if the command line names a folder, and the file is in it. `name` then
-    also has the folders in between: with the folder `runs` named, `runs/a/b.json` has the name
-    `a-b`.
+    - `name`: the file name up to the first dot. For a file in a folder of the command line, the
+      names of subfolders come first: `a-b` for `runs/a/b.json` in the folder `runs`.
+    - `is_in_folder`: True if the command line names a folder that contains the file, and not the
+      file itself.
     """
 
     path: Path
@@ -73,7 +74,7 @@ def transcript_files(paths: Iterable[Path]) -> Iterator[TranscriptFile]:
 @contextmanager
 def opened(path: Path) -> Iterator[IO[bytes]]:
     """Open a transcript file for a `with` block. Raises InvalidValue if the file cannot be opened,
-    or cannot be read in the block.
+    or if the block raises UnreadableTranscript.
     """
     try:
         file = path.open("rb")
@@ -87,8 +88,11 @@ def opened(path: Path) -> Iterator[IO[bytes]]:
 
 
 def transcripts(paths: Sequence[Path], format: str, printer: Printer) -> Iterator[Transcript]:
-    """Yield the conversations of files and folders. What cannot be read is left out and reported.
-    Raises InvalidValue if the only file cannot be read, or if a folder has no transcript.
+    """Yield the conversations of files and folders. A conversation or file that cannot be read is
+    left out, and reported with the reason.
+
+    Raises InvalidValue if only one file is named and this file cannot be read, or if a folder has
+    no transcript file.
     """
     return (each for _, each in named_transcripts(paths, format, printer))
 
@@ -97,10 +101,12 @@ def named_transcripts(
     paths: Sequence[Path], format: str, printer: Printer
 ) -> Iterator[tuple[str, Transcript]]:
     """Yield the conversations of files and folders, each with its name. A conversation without a
-    name gets the name of its file. From the second in a file on, its number is added: `runs-2`.
+    name gets the name of its file, such as `runs`. Unless it is the first conversation in the file,
+    its number in the file is added: `runs-2`.
 
     A conversation or file that cannot be read is left out, and reported with the reason. Raises
-    InvalidValue if only one file is named and it cannot be read.
+    InvalidValue if only one file is named and this file cannot be read, or if a folder has no
+    transcript file.
     """
     files = [*transcript_files(paths)]
     for file in files:

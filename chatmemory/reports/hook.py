@@ -1,12 +1,12 @@
 """Hooks of coding agents: after a compaction, they give the model the exact terms that the summary
 lost.
 
-A client runs `chatmemory hook session-start`, with JSON on stdin. The hook finds the transcript and
-prints the terms in the client's form. If anything fails, it prints nothing and exits with 0,
-because a failing hook would disturb the session.
+A client, such as Claude Code, runs `chatmemory hook session-start` with JSON on stdin. The hook
+finds the transcript and prints the terms in the client's form. If anything fails, the hook prints
+nothing and exits with 0, because a failing hook would disturb the session.
 
-Claude Code 2.1.197 writes the summary into the transcript only after the hook has ended. Then the
-hook prints all terms of the window that the summary replaces.
+Claude Code 2.1.197 writes the summary into the transcript only after the hook has ended. While the
+summary is missing there, the hook prints exact terms of the window that the summary replaces.
 """
 
 from __future__ import annotations
@@ -147,16 +147,16 @@ def has_answer_since_summary(session: Session) -> bool:
 
 
 def lost_terms(session: Session) -> list[tuple[str, str]]:
-    """Return the terms that the newest summary lost, the most useful first. Each is a pair: what
-    texts call the term (a label, or ""), and the term.
+    """Return the exact terms that the newest summary lost, the most useful first. Each item is a
+    label and the term, such as ("flight_number", "HAT001"). The label is "" if none was found.
     """
     found = newest_dropped(session)[:TERMS]
     return _labelled(found, session.messages)
 
 
 def terms_in_window(session: Session) -> list[tuple[str, str]]:
-    """Return the exact terms of the current window, which the next summary will replace. Each is a
-    pair: what texts call the term (a label, or ""), and the term.
+    """Return the exact terms of the current window, which the next summary will replace. Each item
+    is a label and the term, such as ("flight_number", "HAT001"). The label is "" if none was found.
     """
     start = session.compactions[-1].summary if session.compactions else 0
     messages = session.messages[start:]
@@ -194,11 +194,11 @@ def text_of_terms(title: str, terms: Sequence[tuple[str, str]], tokens: int) -> 
 
 
 def most_tokens(text: str) -> int:
-    """Return a number of tokens that a text without runs of whitespace cannot exceed. Fast,
-    because no vocabulary is needed.
+    """Return an upper bound for the number of tokens in a text. The text must not have runs of
+    whitespace, because whitespace is not counted.
 
-    Up to three digits count as one token, and any other ASCII character as one. Other characters
-    count by their bytes in UTF-8. Whitespace is not counted.
+    Up to three digits in a row count as one token, and so does each other ASCII character. Any
+    other character counts as many tokens as it has bytes in UTF-8.
     """
     return sum(len(each.encode()) if not each.isascii() else 1 for each in _PIECE.findall(text))
 
@@ -221,12 +221,13 @@ def session_at(path: Path, *, at_compaction: bool) -> Session:
 
 
 def newest_part(content: bytes, *, at_compaction: bool) -> bytes:
-    """Return the end of a long transcript, in whole lines: what the newest summary replaced, the
-    summary, and a few lines after it. Without a summary, return about the last READ_AT_ONCE bytes.
+    """Return the newest part of a long transcript, from the beginning of a line:
 
-    At most about READ_AT_ONCE bytes before the summary are returned. `at_compaction` means that a
-    compaction is running. If its summary is not written yet, return the lines since the previous
-    compaction.
+    - With a summary: the messages that the newest summary replaced, the summary, and at most
+      READ_AFTER bytes after it. Before the summary, the part has at most about READ_AT_ONCE bytes.
+    - Without a summary: about the last READ_AT_ONCE bytes.
+    - During a compaction (`at_compaction`) whose summary is not in the transcript yet: the lines
+      since the previous compaction, at most about READ_AT_ONCE bytes.
     """
     summary = max(content.rfind(mark) for mark in MARKS)
     answer = max(content.rfind(mark) for mark in _ANSWERS)

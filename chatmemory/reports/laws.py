@@ -1,5 +1,5 @@
-"""Tests the rules of providers on their examples: a window that breaks the rule, and one that does
-not.
+"""Tests each provider rule with its two examples: a window that breaks the rule, and a window that
+does not.
 
 A law says how one provider treats a window that breaks a rule.
 """
@@ -18,11 +18,16 @@ CLEAN = "clean"
 
 
 class TriedLaw(NamedTuple):
-    """How one provider's law treats both examples of its rule. `bad` is the result for the window
-    that breaks the rule, and `good` for the other: a severity, or "clean".
+    """The result of testing a provider's law with the two examples of its rule.
 
-    The law `holds` if `bad` is its `severity` and `good` is "clean". `source` is the URL of the
-    report about the law, and `dated` is the month of the report.
+    - `severity`: the severity that the law states.
+    - `bad`: the severity found for the example that breaks the rule, or "clean" if nothing was
+      found.
+    - `good`: the severity found for the example that does not break the rule, or "clean".
+    - `source`: the URL of the report about the provider's behavior. `dated` is the month of the
+      report, or "date not known".
+
+    The law `holds` if `bad` equals `severity` and `good` is "clean".
     """
 
     rule: str

@@ -28,9 +28,7 @@ def add_price_arguments(parser: ArgumentParser) -> None:
 
 
 def price(text: str) -> Decimal:
-    """Return the price in a text. Raises ValueError for any other text, which the argument parser
-    reports.
-    """
+    """Return the price in a text, such as "2.50". Raises ValueError if the text is not a number."""
     try:
         return Decimal(text)
     except InvalidOperation:

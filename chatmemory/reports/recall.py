@@ -111,9 +111,10 @@ def _context_of(options: Options) -> int | None:
 class RecallOptions:
     """The parsed options of the command `recall`.
 
-    - `policies`: the policies to report.
+    - `policies`: the policies to report. None stands for sending everything.
     - `today`: the policy in force, or None if it is not given.
-    - `frontier`: a policy of the kind to try with many limits, or None if no kind is given.
+    - `frontier`: a policy of the kind in the option `--frontier`, to try with many limits. None
+      without this option.
     - `prices`, `rules`: the prices, and the rules of the provider's prompt cache.
     - `goals`: what an advised policy must reach.
     """
@@ -145,8 +146,9 @@ class RecallOptions:
         )
 
     def kind(self) -> Policy:
-        """Return a policy of the kind that is tried with many limits, to advise a limit. By
-        default, the kind is that of `today`, or else of the first of `policies`.
+        """Return the policy that is tried with many limits for the advice: `frontier`, or else
+        `today`. Without both, return the first of `policies` that is not None, or else a token
+        window.
         """
         return self.frontier or kind_to_try(self.policies, self.today)
 
@@ -180,14 +182,15 @@ def report(options: Options, printer: Printer, words: Words = NO_WORDS) -> int:
 
 
 def best_policies(advice: Advice) -> list[Policy | None]:
-    """Return the policies to print: the policy in force, the best windows (cheapest first), and
-    None, which sends everything. A policy in force that is a best window is not moved to the front.
+    """Return the policies to print: the best windows, cheapest first, and then None, which sends
+    everything. If the policy in force is not among the best windows, it comes first.
 
     A best window meets three conditions:
 
     - Its prompts fit the model's context window.
-    - The share of needed facts that it holds reaches the goal, or nearly.
-    - No other option is better in every way.
+    - The share of needed facts that it holds reaches at least 75 % of the goal.
+    - No cheaper option is at least as good: it would hold as many facts, cause no more repetitions,
+      and fit the model.
     """
     least = NEARLY * advice.goals.share
     found = [

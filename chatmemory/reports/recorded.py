@@ -1,7 +1,8 @@
-"""Compares how many tokens prompt caches should have read with the usage that providers recorded.
+"""Compares two shares of prompt tokens: the share that was read from prompt caches, as providers
+recorded it, and a prediction of this share.
 
-In a model call, only the messages since the previous call are new. The rest of the prompt should be
-read from the cache. A call that reads nothing is a cache miss.
+The prediction is that a call reads its whole prompt from the cache, except the messages since the
+previous call. A call that reads nothing is a cache miss.
 """
 
 from __future__ import annotations

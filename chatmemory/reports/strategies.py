@@ -88,8 +88,9 @@ def add_arguments(parser: ArgumentParser) -> None:
 class StrategyOptions:
     """The parsed options of the command `strategies`.
 
-    - `settings`: the limits of the strategies.
-    - `stand_in`: the kind of text that replaces summaries.
+    - `strategies`: the strategies to measure.
+    - `settings`: the limits of the strategies, and how they count tokens.
+    - `stand_in`: which text replaces a summary in a measured prompt, because no model is called.
     - `prices`, `rules`: the prices, and the rules of the provider's prompt cache.
     """
 
@@ -139,6 +140,10 @@ def conversation_of(
 ) -> Conversation:
     """Return messages as a conversation for measuring strategies. The default estimator counts the
     tokens.
+
+    - `session`: the session of a coding agent from which the messages come, or None.
+    - `history`: the same messages as a history for replays. If None, it is made from the messages.
+    - `words`: a project's additions to the rules that find facts. Only used if `history` is None.
     """
     listed, estimator = list(messages), estimator_for(DEFAULT_ESTIMATOR)
     known = history or history_of(listed, estimator, words)

@@ -3,9 +3,9 @@
 A message is found if it has all words of the search, in any order. Only its first 100,000
 characters are searched (`messages.phrases.SEARCHED`).
 
-Without an index, every text is read. A room may register an index for a kind of database. The index
-returns all matches of rare words. For common words, conversations are tried in the order in which a
-page lists them, until the page is full.
+Without an index, every text is read. A room may register an index for a kind of database, such as
+SQLite. For rare words, the index returns all matches. For common words, conversations are read in
+the sort order of the requested page, until the page is full.
 """
 
 from __future__ import annotations

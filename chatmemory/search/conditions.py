@@ -1,8 +1,10 @@
 """The condition that a text has words, in the SQL of each database.
 
 In SQLite, the condition calls Python functions, which `add_functions` defines on each new
-connection. In PostgreSQL, it has only built-in functions, so that an index can be built on them.
-There, accents are removed by Unicode's decomposition.
+connection.
+
+In PostgreSQL, the condition calls only built-in functions, so that an index can contain their
+results. Accents are removed by Unicode decomposition (NFD).
 """
 
 from __future__ import annotations

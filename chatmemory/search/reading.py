@@ -116,10 +116,13 @@ class SeqList(Subquery):
 class TextIndex:
     """Searches the texts of a database. This base class reads every text; subclasses use an index.
 
-    All words of a search must be in the same text, in any order. Such a text is a message, the id
-    and labels of a conversation, or a text beside history: a text that a room stores, such as
-    messages that only model calls had. Case, accents and the separators in codes do not matter:
-    `BW583021` is found in `BW-583021`.
+    All words of a search must be in the same text, in any order. Case, accents and the separators
+    in codes do not matter: `BW583021` is found in `BW-583021`. There are three kinds of texts:
+
+    - A message in history.
+    - The id and labels of a conversation, together.
+    - A text beside history: a text that a room stores, such as a message that was sent in model
+      calls but is not in history.
     """
 
     def __init__(self, connection: BaseDatabaseWrapper) -> None:
@@ -137,15 +140,18 @@ class TextIndex:
         return found
 
     def few(self, words: str, most: int) -> list[str] | None:
-        """Return the ids of the conversations with the words. None if the words have more than
-        `most` matches; each matching message is a match.
+        """Return the ids of the conversations with the words. None if there are more than `most`
+        matches, or if the words are too short for the index.
+
+        Each message, text beside history, or id with labels that has the words is one match.
         """
         return self._few(words, self._matching(words), most)
 
     def few_with_phrase(self, words: str, most: int) -> list[str] | None:
-        """Return the ids of the conversations that have the words as one phrase in a message or a
-        text beside history, or all words in their id and labels. None if there are more than
-        `most` matches, as in `few`.
+        """Return the ids of the conversations with the words as one phrase in a message or in a
+        text beside history. Conversations with all words in their id and labels are returned, too.
+
+        None in the same cases as for `few`.
         """
         phrase = self.has(beginning("text"), words)
         return self._few(words, [each.filter(phrase) for each in self._matching(words)], most)
@@ -169,8 +175,8 @@ class TextIndex:
         return found
 
     def mentions(self, words: str, memory_ids: Sequence[str], most: int) -> dict[str, list[int]]:
-        """Return the seqs of the latest messages with the words, by conversation id. Each
-        conversation has at most `most`; a conversation without any is left out.
+        """Return the seqs of the latest messages with the words, by conversation id. Each list has
+        at most `most` seqs, the newest first. A conversation without such messages is left out.
         """
         return self.latest(self.read(words), memory_ids, most)
 
@@ -183,11 +189,11 @@ class TextIndex:
         return table if table in self.connection.introspection.table_names() else ""
 
     def newest_beside(self, words: str, memory_ids: Sequence[str], most: int) -> dict[str, int]:
-        """Return, by conversation id, the number (`n`) of the newest text beside history with the
-        words. A conversation without any is left out.
+        """Return the number (`n`) of the newest text beside history with the words, by conversation
+        id. A conversation without such a text is left out.
 
-        Texts beside history are those that a room stores, such as messages that only model calls
-        had. No index is used if the words have more than `most` matches.
+        If there are more than `most` matches, a subclass may read every text instead of using its
+        index.
         """
         if model_beside() is None:
             return {}
@@ -197,8 +203,9 @@ class TextIndex:
     def latest(
         self, matches: QuerySet[Model], memory_ids: Sequence[str], most: int
     ) -> dict[str, list[int]]:
-        """Return the seqs of the latest messages in `matches`, by conversation id. Each
-        conversation has at most `most`; a conversation without any is left out.
+        """Return the seqs of the latest messages that the query `matches` finds, by conversation
+        id. Each list has at most `most` seqs, the newest first. A conversation without such
+        messages is left out.
         """
         matches = matches.filter(memory_id=OuterRef("pk")).order_by("-seq")
         rows = all_rows("Memory").filter(id__in=memory_ids)
@@ -261,15 +268,17 @@ class TextIndex:
         """Create and fill the index, if it does not exist. Does nothing in this base class."""
 
     def keep_up(self) -> None:
-        """Complete the index after a migration, which may have dropped its triggers, or added texts
-        that it lacks. Does nothing in this base class.
+        """Update the index after a migration. The migration may have dropped triggers of the index,
+        or added a table with texts to index. Does nothing in this base class.
         """
 
     def rebuild(self) -> None:
         """Build the index anew, so that its files no longer have erased texts."""
 
     def repair(self, memory_id: str) -> int:
-        """Add the messages of a conversation that the index lacks. Returns how many."""
+        """Add the missing rows of a conversation to the index, and return the number of added rows.
+        Returns 0 in this base class.
+        """
         return 0
 
     def remove(self) -> None:

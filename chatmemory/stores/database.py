@@ -4,8 +4,10 @@
     memory = MessageWindowChatMemory(id="my-order-1", max_messages=20, store=store)
 
 Memories of this library use `transact`, which locks the conversation, and records the policy and
-the reason of each eviction. Other clients can use the three methods of LangChain4j's interface. If
-two of them write at the same time, the last one wins; the history has the messages of both.
+the reason of each eviction.
+
+Other clients can use the three methods of LangChain4j's interface. If two clients write at the same
+time, memory has the list that was written last. The history has the messages of both clients.
 """
 
 from __future__ import annotations
@@ -46,7 +48,10 @@ T = TypeVar("T")
 
 
 def explained(call: Callable[P, T]) -> Callable[P, T]:
-    """Decorate a function: its database errors get a note about the state of the database."""
+    """Decorate a function so that some of its errors get a note that helps. For a database outage,
+    this is a note such as `chatmemory: the database is busy: …`. For a call from async code, the
+    note names the async methods.
+    """
 
     @wraps(call)
     def noting(*args: P.args, **options: P.kwargs) -> T:
@@ -92,7 +97,9 @@ class DjangoChatMemoryStore(ChatMemoryStore):
 
     @property
     def estimator(self) -> TokenCountEstimator:
-        """The estimator of memories that were made without one."""
+        """The estimator for memories without their own estimator: the estimator in the setting
+        `ESTIMATOR`.
+        """
         return estimator_for(configuration().ESTIMATOR)
 
     @explained
@@ -102,8 +109,8 @@ class DjangoChatMemoryStore(ChatMemoryStore):
 
     @explained
     def search_history(self, memory_id: str, query: Query) -> Quotes:
-        """Return quotes of the messages in a conversation's history that match a query. None are
-        found for an unknown id.
+        """Return quotes of the messages in a conversation's history that match a query. For an
+        unknown id, the result has no hits.
         """
         try:
             return quoting.search_history(memory_id, query)
@@ -112,7 +119,7 @@ class DjangoChatMemoryStore(ChatMemoryStore):
 
     @explained
     def get_messages(self, memory_id: str) -> list[ChatMessage]:
-        """Return all messages that are stored in memory, even if a lowered limit hides them; [] for
+        """Return all messages that are stored in memory, including messages over the limit. [] for
         an unknown id.
         """
         return protocol.get_messages(memory_id)

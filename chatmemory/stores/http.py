@@ -59,10 +59,12 @@ class HttpStoreError(ChatMemoryError):
 class HttpChatMemoryStore(ChatMemoryStore):
     """A store of conversations on a chatmemory server. Thread-safe.
 
-    - A request that gets no response, or the status 429 or 503, is repeated. There are at most
-      `attempts` attempts. The same Idempotency-Key ensures that nothing is stored twice.
-    - Before it repeats a request, the store waits as the header Retry-After says, at most 60
-      seconds. Without this header, it waits `pause` seconds, and each time twice as long.
+    - A failed request is repeated if it may succeed later, such as without a response, or after the
+      status 429 or 503. It is sent at most `attempts` times.
+    - All attempts of a write have one Idempotency-Key, so that the server stores the change only
+      once.
+    - Before a repetition, the store waits as many seconds as the header Retry-After says, at most
+      60. Without this header, it waits `pause` seconds, then twice as long each time.
 
     Raises HttpStoreError if a request fails. Raises InvalidValue for an invalid base URL, a URL
     with credentials, or a token that cannot be sent. Raises UnstorableText for a text with a lone
@@ -90,8 +92,8 @@ class HttpChatMemoryStore(ChatMemoryStore):
         return self._answer(request, _messages_of)
 
     def search_history(self, memory_id: str, query: Query) -> Quotes:
-        """Return quotes of the messages in a conversation's history that match a query. None are
-        found for an unknown id. The token must allow reading the conversation.
+        """Return quotes of the messages in a conversation's history that match a query. For an
+        unknown id, the result has no hits. The token must allow reading the conversation.
         """
         url = f"memories/{_checked(memory_id)}/search_history/"
         given: dict[str, str | int] = {"query": query.text, "limit": query.limit}

@@ -1,12 +1,13 @@
-"""Strategies: measures what the memories of agent frameworks would have remembered, and what their
-prompts would have cost.
+"""Measures strategies: which facts their prompts would have had, and what the prompts would have
+cost.
 
-A strategy decides which messages are sent in each model call. It is a framework's own class or
-function, run over a history message by message. It trims by the framework's token count, but all
-costs are counted by one estimator. No model is called: another text replaces each summary.
+A strategy decides which messages are sent in each model call, such as LangChain's `trim_messages`.
+The framework's own code runs over a history, message by message. By default, the framework counts
+tokens in its own way. The costs of all strategies are counted by one estimator. No model is called:
+another text replaces each summary (see `StandIn`).
 
-A package adds a strategy by an entry point in the group `chatmemory.strategies`: a function that
-takes the messages so far, and returns those to send.
+A package can add a strategy by an entry point in the group `chatmemory.strategies`. The entry point
+is a function that takes the messages so far, and returns the messages to send.
 """
 
 import chatmemory.messages  # noqa: F401  (refuses another package named chatmemory in its place)

@@ -22,16 +22,19 @@ EXTRA = "strategies"
 
 @dataclass(frozen=True)
 class Strategy:
-    """A way to choose the messages of each prompt, and the texts about it.
+    """A way to choose the messages of each prompt, with texts for reports.
 
-    - `name`: the name on the command line. `label` is the name in texts.
-    - `start`: the class or function that begins a run, as `module:name`.
-    - `call`: the framework's call, as text. `{tokens}`, `{messages}` and `{flushed}` (see
-      `flushed_at`) stand for limits.
-    - `like`: which policy of chatmemory does the same, or why none does.
-    - `page`: the URL of the framework's page about the strategy.
-    - `package`: the package whose version is shown; "" if there is none.
-    - `function`: a user's own strategy, or None.
+    - `name`: the name on the command line. `label` is the name in reports.
+    - `start`: the class or function that returns a new `Run`, such as `langchain:TrimRun`; "" for a
+      user's function.
+    - `call`: the framework's call as text, such as `Memory.from_defaults(token_limit={tokens})`.
+      `{tokens}` and `{messages}` stand for the limits in `Settings`, and `{flushed}` for a tenth of
+      `{tokens}`.
+    - `like`: a text that compares the strategy with chatmemory's policies.
+    - `page`: the URL of the framework's page about the strategy; "" if there is none.
+    - `package`: the framework's package, which must be installed; "" for chatmemory's windows and
+      users' functions.
+    - `function`: a user's function that chooses the messages, else None.
     """
 
     name: str
@@ -72,8 +75,8 @@ class Strategy:
         )
 
     def run(self, settings: Settings) -> Run:
-        """Begin a run of the strategy over a conversation. Raises ImportError if the package is not
-        installed.
+        """Return a new run of the strategy, without messages. Raises ImportError if the package is
+        not installed.
         """
         if self.function is not None:
             return FunctionRun(self.function)
@@ -191,8 +194,11 @@ def measured_by(
     rules: CacheRules = NO_BOUNDS,
     everything: Bill | None = None,
 ) -> Measured:
-    """Measure a strategy on a conversation. `stand_in` says which text replaces summaries.
-    `everything` is the bill of sending everything, if it is known.
+    """Run a strategy over a conversation, and return its figures.
+
+    - `stand_in`: which text replaces summaries.
+    - `rules`: the rules of a provider's prompt cache.
+    - `everything`: the bill of sending everything; computed if it is None.
 
     Raises InvalidValue with the name of the strategy for any error in a framework or a user's
     function.

@@ -1,8 +1,9 @@
-"""Runs the compaction of Google's Agent Development Kit: after every few invocations, a summary
-replaces them. An invocation is a turn: a user message and all messages up to the next.
+"""Runs the compaction of Google's Agent Development Kit: after every 5 invocations, a summary
+replaces their messages. An invocation is a turn: a user message and all messages up to the next
+user message.
 
-Each summary also covers the last invocations of the previous summary (the overlap). The library's
-own functions compact after an invocation, and choose the messages to send.
+Each summary also covers the invocation before these 5 (the overlap). The framework's own functions
+compact after an invocation, and choose the messages to send.
 """
 
 from __future__ import annotations

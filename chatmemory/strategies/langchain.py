@@ -1,7 +1,7 @@
 """Runs LangChain's memories: `trim_messages` of langchain-core, and two middlewares of agents.
 
-An agent sends its system prompt first; middlewares do not get it, but `trim_messages` does. Tokens
-are counted by LangChain's approximate count.
+`trim_messages` gets the system message. The middlewares do not: the agent sends the system message
+before their messages. By default, tokens are counted by LangChain's approximate count.
 """
 
 from __future__ import annotations
@@ -92,8 +92,8 @@ class LangChainRun(Run):
 
 
 class TrimRun(LangChainRun):
-    """Runs `trim_messages` before each call. It keeps the system message, and the newest messages
-    that the limit allows, from a user message on.
+    """Runs `trim_messages` before each call. The prompt is the system message and the newest
+    messages within the limit, beginning with a user message.
     """
 
     def add(self, position: int, message: ChatMessage) -> None:
@@ -115,10 +115,11 @@ class TrimRun(LangChainRun):
 
 
 class ClearRun(LangChainRun):
-    """Runs `ClearToolUsesEdit` on a copy of the messages before each call, as its middleware does.
+    """Runs `ClearToolUsesEdit` on a copy of the messages before each call, as LangChain's
+    middleware does.
 
-    The system message is only counted with `counts_alike`, as the middleware does with
-    `token_count_method="model"`.
+    The tokens of the system message count only with `counts_alike`. This is like the middleware's
+    option `token_count_method="model"`.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -158,8 +159,8 @@ class _Writer(BaseChatModel):
 
 
 class SummaryRun(LangChainRun):
-    """Runs `SummarizationMiddleware` before each call. A summary stays only if an answer follows:
-    without an answer, no call was made.
+    """Runs `SummarizationMiddleware` before each call. A new summary is kept only if the next
+    message is an answer. Otherwise, no model was called.
     """
 
     def __init__(self, settings: Settings) -> None:

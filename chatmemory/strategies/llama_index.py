@@ -89,8 +89,9 @@ class _Store(AsyncDBChatStore):
 
 
 class MemoryRun(Run):
-    """Runs `Memory.from_defaults(token_limit=…, token_flush_size=…)`. When a memory is too large,
-    it removes about a tenth of the limit, in tokens, at once.
+    """Runs `Memory.from_defaults(token_limit=…, token_flush_size=…)`. When the messages have more
+    than 70 % of `token_limit`, LlamaIndex removes the oldest messages. It removes about a tenth of
+    `token_limit` at once.
     """
 
     def __init__(self, settings: Settings) -> None:

@@ -1,4 +1,6 @@
-"""Measures a run of a strategy: how many needed facts its prompts had, and their tokens."""
+"""Measures a run of a strategy: how many needed facts were in the prompts, and how many tokens the
+prompts had.
+"""
 
 from __future__ import annotations
 
@@ -21,13 +23,15 @@ Piece = int | ChatMessage  # of a prompt whose summaries are written
 
 @dataclass(frozen=True)
 class Measured:
-    """The figures of a strategy for some conversations.
+    """The figures of a strategy, summed over some conversations.
 
-    - `recalls`, `held`: the uses of facts, and those with the fact in the prompt.
+    - `recalls`: the number of needs. A need is a use of a fact or tool call from earlier messages.
+    - `held`: the number of needs that the prompt still had.
     - `bill`: the tokens of the agent's prompts.
     - `summaries`: the tokens of the prompts for writing summaries.
     - `everything`: the bill of sending everything.
-    - `first_lost`: the first lost fact, as it was written; "" for several conversations.
+    - `first_lost`: the fact of the first need that was not held; "" if all were held, or for a sum
+      of conversations.
     """
 
     conversations: int = 0
@@ -67,8 +71,8 @@ class Measured:
 
 @dataclass(frozen=True)
 class Conversation:
-    """A conversation to measure: its messages, and the same messages as a history for replays.
-    `session` is set if it comes from a coding agent.
+    """A conversation to measure. `history` has the same messages in the form for replays. `session`
+    is the coding agent's session that was imported, else None.
     """
 
     messages: Sequence[ChatMessage]
@@ -105,11 +109,11 @@ def measure(
     rules: CacheRules = NO_BOUNDS,
     everything: Bill | None = None,
 ) -> Measured:
-    """Measure a run over a conversation, and close the run. A need is held if the prompt just
-    before its message mentions all facts of the need.
+    """Return the figures of a run over a conversation, and close the run. A need is held if all its
+    facts are in the prompt just before the message that uses them.
 
-    `stand_in` says which text replaces summaries. `everything` is the bill of sending everything,
-    if it is known.
+    `stand_in` says which text replaces summaries. `rules` are the rules of a provider's prompt
+    cache. `everything` is the bill of sending everything, which is computed if it is None.
     """
     summaries = Summaries(stand_in, conversation.messages, conversation.session)
     try:

@@ -56,8 +56,8 @@ class Run:
             self.take(position, message)
 
     def prompt(self) -> list[Sent]:
-        """Return the messages that a model call would get now. A compaction for this call is kept
-        only if the answer of the call is added next.
+        """Return the messages that a model call would get now. If a summary is made for this
+        prompt, it is kept only if an answer is added next.
         """
         head: list[Sent] = [] if self.system is None else [self.system]
         return [*head, *self.memory()]
@@ -131,8 +131,8 @@ def flushed_at(tokens: int) -> int:
 
 
 def arguments_of(text: str | None) -> JsonDict:
-    """Return the arguments of a tool call as a dictionary. A text that is no JSON object gets the
-    key `text`.
+    """Return the arguments of a tool call as a dictionary; {} if there are none. Text that is not a
+    JSON object is returned under the key `text`, such as `{"text": [1, 2]}`.
     """
     try:
         found = json.loads(text or "{}")

@@ -50,8 +50,8 @@ def first_sentence(text: str) -> str:
 
 
 def sentences_of(messages: Sequence[ChatMessage]) -> str:
-    """Return the first sentence of each message, one a line. If they have more than 4,000
-    characters, those of the earliest messages are left out.
+    """Return the first sentence of each message, one per line. If all lines together exceed 4,000
+    characters, only the latest lines that fit are returned.
     """
     lines: list[str] = []
     size = 0

@@ -32,8 +32,9 @@ def read_runs(
     """Return the conversations of files and folders, replayed under a policy. The policy None keeps
     everything.
 
-    If a conversation cannot be read, `left_out` is called with a sentence that says why. Without
-    `left_out`, this raises an error. Also raises InvalidValue, UnknownEstimator, PolicyUnavailable.
+    If a conversation cannot be read, it is left out, and `left_out` is called with the reason.
+    Without `left_out`, InvalidValue is raised. Also raises InvalidValue, UnknownEstimator,
+    PolicyUnavailable.
     """
     chosen = policy_of(policy)
     printer = Printer(_refuse, left_out or _refuse)

@@ -102,8 +102,8 @@ class Difference:
 
 
 def differences(before: Figures, now: Figures) -> list[Difference]:
-    """Return the figures that differ, in the order of `now`. A figure that one of both lacks is
-    left out.
+    """Return the figures that differ, in the order of `now`. A figure that is missing in `before`
+    or in `now` is left out.
     """
     return [
         Difference(name, before[name], now[name])

@@ -1,7 +1,7 @@
-"""Finds faults in recorded conversations, such as incidents.
+"""Finds faults in recorded conversations, such as incidents, and describes them in sentences.
 
-Each function returns sentences about faults, or [] if there are none. The inspector and the
-commands use the same words.
+A function that looks for faults returns a list of sentences, or [] if there are no faults. The
+sentences use the same words as the inspector's pages.
 """
 
 from __future__ import annotations
@@ -256,6 +256,9 @@ def cost_failure(
 ) -> list[str]:
     """Return a sentence if the prompts of the conversations cost more than the share `at_most` of
     sending everything, else [].
+
+    `provider` names the prompt cache whose rules are used. If `prices` is None, the provider's
+    prices are used. Raises InvalidValue for an unknown provider.
     """
     rules, prices_used = rules_of(provider), prices or prices_of(provider)
     costs = Costs.of(runs, rules)

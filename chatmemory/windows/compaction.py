@@ -108,10 +108,15 @@ def compact_with_terms(
 
 
 def check_covered(entries: Sequence[Entry], covered: Collection[Entry]) -> None:
-    """Raise NotCompactable if a summary cannot replace the `covered` messages, such as a tool call
-    without its results.
+    """Raise NotCompactable if a summary cannot replace the `covered` messages. `entries` is the
+    whole window, with messages loaded.
 
-    `entries` is the whole window, with messages loaded.
+    A summary replaces at least two messages. It cannot replace:
+
+    - the leading system message;
+    - a pinned message, unless it is an earlier summary;
+    - a tool call without its results, or a result without its tool call;
+    - a tool call that has fewer results than it needs.
     """
     chosen = set(covered)
     if len(chosen) < 2:
@@ -136,12 +141,12 @@ def check_covered(entries: Sequence[Entry], covered: Collection[Entry]) -> None:
 def all_but_last(
     entries: Sequence[Entry], *, messages: int | None = None, tokens: int | None = None
 ) -> list[Entry]:
-    """Return the messages that a summary replaces. Pass what stays: the last `messages` messages,
-    or the last messages with at most `tokens` tokens.
+    """Return the messages that a summary replaces: all but the last messages. Pass either
+    `messages`, the number of last messages that stay, or `tokens`, the most tokens that they may
+    have together.
 
-    A leading system message and pinned messages also stay. An earlier summary is replaced. A tool
-    call is not separated from its results: if only results would stay, `messages` also keeps the
-    call, and `tokens` keeps neither.
+    A leading system message and pinned messages also stay, but an earlier summary is replaced. A
+    tool call is not separated from its results, so more than `messages` messages may stay.
     """
     end = len(entries) - messages if messages is not None else _fitting(entries, tokens or 0)
     end = max(0, min(end, len(entries)))
@@ -182,10 +187,10 @@ def appended_terms(terms: Iterable[str]) -> str:
 
 
 def summary_message(text: str, terms: Iterable[str] = ()) -> UserMessage:
-    """Return the summary as a message: its text, followed by the exact terms to preserve.
+    """Return the summary as a user message: its text, followed by the exact terms to preserve.
 
-    An attribute marks the message as a summary. A store without pins still keeps this mark, so that
-    the summary is never evicted. Raises InvalidMessage for a blank text.
+    The message has an attribute by which `is_summary` recognizes it. In a store without pins, this
+    attribute protects the summary from eviction. Raises InvalidMessage for a blank text.
     """
     if not isinstance(text, str) or not text.strip():
         raise InvalidMessage("a summary must be a string that is not blank")

@@ -97,14 +97,18 @@ class Eviction(NamedTuple):
     """An entry that leaves the window, and the reason.
 
     `because` is the message that caused the eviction:
-    - for a tool result, its evicted tool call;
-    - for a system message, the new system message;
-    - for a replaced message, the summary or placeholder;
-    - for an interrupted tool call, the message whose add removed the call.
 
-    In all other cases, `because` is None.
+    - for a tool result that left with its tool call, this call
+    - for a replaced system message, the new system message
+    - for a message that a summary replaces, the summary
+    - for a cleared tool result, its placeholder
+    - for an interrupted tool call, the message whose add removed the call
+    - for an index message, the new index message
 
-    `misfit` says why an added message was too large to stay. Only a `ChangeResult` sets `misfit`.
+    `because` is None in all other cases, and if there is no such message or it is unknown.
+
+    `misfit` is the reason why an added message was too large to stay. It is set only in the
+    evictions of a `ChangeResult`, else None.
     """
 
     entry: Entry
@@ -177,10 +181,10 @@ def rest_of_turn(head: Head) -> Iterator[Eviction]:
 
 
 def rest_of_question(head: Head) -> Iterator[Eviction]:
-    """Evict the answers to the user message that was evicted last, and yield the evictions.
+    """Evict the messages after the user message that was evicted last, and yield the evictions.
 
-    The answers are the messages up to the next user message, or up to the end of the window. Pinned
-    messages and the message being added stay. Nothing leaves if no user message was evicted.
+    Evicts up to the next user message, or up to the end of the window. Pinned messages and the
+    message being added stay. Nothing leaves if no user message was evicted.
     """
     index = head.after_question
     while index is not None and (entry := head.at(index)) is not None and entry.type is not _USER:
@@ -191,12 +195,15 @@ def rest_of_question(head: Head) -> Iterator[Eviction]:
 
 
 class Head:
-    """The messages that remain in a window while the effect of a change is computed. `totals` are
-    their number, tokens and costs.
+    """A working copy of a window, from which messages are removed to compute the effect of a
+    change. `totals` are the number, tokens and costs of the messages that remain in the copy.
 
-    The window itself does not change, and is read only up to the message that is needed. Policies
-    with their own rule of eviction use *positions*, which do not count pinned messages: see `peek`,
-    `pop` and `evict`. The other methods use *indices*, which count all messages.
+    The window itself does not change. Its entries are read from the beginning, and only when a
+    method needs them.
+
+    Policies with their own rule of eviction use `peek`, `pop` and `evict`. These methods take
+    *positions*, which do not count pinned messages. The other methods take *indices*, which count
+    all messages.
     """
 
     def __init__(self, entries: Iterable[Entry], totals: Totals, policy: Costs) -> None:
@@ -216,9 +223,12 @@ class Head:
         return self.at(self._index(position))
 
     def pop(self, position: int = 0) -> Entry | None:
-        """Remove and return the message at a position of the head; None after the last message. The
-        window keeps the message, and its tool results stay in the head. Positions do not count
-        pinned messages.
+        """Remove the message at a position from this copy of the window, and return the message.
+        Returns None if the position is after the last message. Positions do not count pinned
+        messages.
+
+        Tool results of the message stay in the copy. The message leaves the window itself only if
+        the policy also yields an `Eviction` of this message.
         """
         index = self._index(position)
         return self.take(index) if self.at(index) else None
@@ -249,8 +259,8 @@ class Head:
 
     @property
     def leading_system(self) -> Entry | None:
-        """The system message with which the window begins; None if it begins with another message.
-        Only pinned messages may come before it.
+        """The first message that is not pinned, if this message is a system message; otherwise
+        None.
         """
         first = self.at(self.unpinned(0))
         return first if first is not None and first.type is _SYSTEM else None
@@ -337,7 +347,9 @@ class Head:
         return entry
 
     def remove(self, entry: Entry) -> None:
-        """Remove a message, wherever it is in the window."""
+        """Remove a message from the head, even if the message has not been read from the window
+        yet.
+        """
         if entry in self._read:
             place = self._read.index(entry)
             del self._read[place]
@@ -348,8 +360,8 @@ class Head:
         self.totals = self.totals.minus(entry, self._weigh(entry))
 
     def place(self, entry: Entry, at_head: bool) -> None:
-        """Add the arriving message to these messages: at the head if `at_head` is True, else at the
-        end.
+        """Insert the message that is being added into this copy of the window: before all other
+        messages if `at_head` is True, else after them.
         """
         self._has_new_user |= entry.type is _USER
         self.arrival = entry
@@ -370,8 +382,8 @@ class Head:
 
 
 def leading_system(entries: Iterable[Entry]) -> Entry | None:
-    """Return the system message with which the entries begin; None if they begin with another
-    message. Only pinned messages may come before it.
+    """Return the first message that is not pinned, if this message is a system message; otherwise
+    None.
     """
     first = next((entry for entry in entries if not entry.pinned), None)
     return first if first is not None and first.type is _SYSTEM else None

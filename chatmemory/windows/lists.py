@@ -3,16 +3,17 @@ messages stayed, moved and left?
 
 A LangChain4j service decides its memory itself: it trims the window, appends a message, trims again
 and sends the whole list. The service does not send its limit. So `inferred_add` tries every
-possible add under every limit. If exactly one add results in the list, this add is recorded. The
-adds are tried with and without the recovery of interrupted tool calls.
+possible add under every limit. If exactly one add results in the list, this add is recorded.
 
-If no add or several adds explain a list, the list was set as a whole. The same is true of a list
-that only lost messages at its end. The messages of such a list are matched with the messages of the
-previous list (the known messages).
+The added message may have left at once, so that the list does not have it. If a list is the
+beginning of the previous list, no other add is possible.
 
-Two messages are the same if their whole JSON is equal. A message that differs from a known message
-only in attributes may count as the known message with changed attributes. Some sources do not tell
-the attributes of a message ("open attributes"). Such a message equals a known message with any
+If no add or several adds explain a list, the list was set as a whole. Its messages are matched with
+the messages of the previous list.
+
+Two messages are the same if their whole JSON is equal. If only their attributes differ, the new
+message may count as the old message with changed attributes. Some sources do not tell the
+attributes of a message ("open attributes"). Such a message is the same as an old message with any
 attributes.
 """
 
@@ -258,19 +259,22 @@ def _by_client(transition: Transition) -> Transition:
 def summarized(
     before: Sequence[str], after: Sequence[str], types: Sequence[MessageType], marked: bool = False
 ) -> range | None:
-    """Return the positions of the old messages that a summary in the new list replaces; None if the
+    """Return the positions in the old list of the messages that a new summary replaces. None if the
     new list has no new summary.
 
     `before` and `after` are the old and the new list, each message as JSON. `types` are the types
-    of the messages in the new list. Only the first message of the new list can be the summary. If
-    it is an unchanged system message, only the second can be. The message is a summary if all of
+    of the messages in the new list. `marked` is True if the client has marked a message as a
+    summary.
+
+    Only the first message of the new list can be the summary. If both lists begin with the same
+    system message, only the second message can be the summary. The message is a summary if all of
     this is true:
 
     - It is not in the old list, and is not a system message.
-    - It replaces at least two messages. The old messages after the replaced ones follow it in
+    - It replaces at least two messages. The rest of the old list follows the summary in the same
       order.
-    - If it replaces all old messages to the end, the new list ends with it, or the client has
-      `marked` it as a summary. Otherwise the client may have just started anew.
+    - If it replaces the last old message, the summary must end the new list, or `marked` must be
+      True. Otherwise the client may have started a new conversation.
     """
     place = 1 if types[:1] == [MessageType.SYSTEM] and before[:1] == after[:1] else 0
     if len(after) <= place or types[place] is MessageType.SYSTEM or after[place] in before:
@@ -285,15 +289,16 @@ def summarized(
 
 @dataclass(frozen=True)
 class Alignment:
-    """Which message of a new list is which message of the old list: two mappings from new positions
-    to old positions.
+    """The matches between the messages of two lists, an old and a new one. Both mappings lead from
+    positions in the new list to positions in the old list.
 
     - `kept`: messages in the same order in both lists.
     - `moved`: messages in another order.
-    - `slides` is True if the new list is the old list without its first messages, perhaps with new
-      messages at the end. An equal first message, such as the system message, may have stayed.
+    - `slides` is True if the new list is the old list without its first messages. New messages may
+      follow at the end. The very first message, such as the system message, may have stayed.
 
-    New positions in neither mapping have arrived; old positions in neither mapping have left.
+    A new position in neither mapping belongs to a message that has arrived. An old position in
+    neither mapping belongs to a message that has left.
     """
 
     kept: dict[int, int]
@@ -307,16 +312,16 @@ class Alignment:
 
 
 def align_payloads(old: Sequence[Payload], new: Sequence[Payload], by_client: bool) -> Alignment:
-    """Match the messages of a new list with the messages of an old list. Wholly equal messages are
-    matched first, then messages that differ only in attributes.
+    """Match the messages of a new list with the messages of an old list. Messages whose whole
+    content is equal are matched first, then messages that differ only in attributes.
 
-    `by_client` is True for a list that a client sends after each change. Then messages that differ
-    in attributes are matched only if they stand between the same two matched messages. Elsewhere,
-    an equal text may be a repetition. Messages with open attributes, and all messages if
-    `by_client` is False, are matched anywhere.
-
-    If no new message has the attributes of an old message, the client drops attributes. Then
-    attributes are not compared. A list that only lost its end is matched position by position.
+    - If the new list is the beginning of the old list, messages at equal positions are matched.
+    - Messages that differ in attributes are matched between the same two matched messages. They are
+      matched elsewhere only if `by_client` is False, or if the new message has open attributes.
+    - `by_client` is True for a list that a client sends after each change. There, an equal text
+      elsewhere may be a repetition.
+    - If no new message with attributes equals an old message, the client drops attributes. Then the
+      attributes of old messages are ignored.
     """
     in_place = Alignment({i: i for i in range(len(new))}, {})
     equal = sum(map(Payload.counts_as, new, old))
@@ -356,10 +361,12 @@ def _in_place(
 def align(old: Sequence[Hashable], new: Sequence[Hashable]) -> Alignment:
     """Match the messages of a list that a client trims with the messages of its previous list.
 
-    A new list that is the old list without its first messages, perhaps with new messages at the
-    end, is matched in that way. A system message at the head may have stayed. At least two old
-    messages must remain, because two lists often share a single message such as "ok". `rearrange`
-    matches all other lists.
+    - If one list is the beginning of the other list, messages at equal positions are matched.
+    - If the client only removed messages from the beginning and added messages at the end, the
+      remaining messages are matched in order. The very first message, such as the system message,
+      may have stayed. At least two other messages must remain, because two lists often share a
+      single message such as "ok".
+    - All other lists are matched by `rearrange`.
     """
     if list(new) == list(old[: len(new)]):
         return Alignment({i: i for i in range(len(new))}, {})

@@ -27,8 +27,8 @@ def option_words(policy: Policy | None) -> list[str]:
 
 
 def varied_words(policy: Policy) -> list[str]:
-    """Return the options in use that recommendations may change, each in a few words. These are
-    `low_water`, `snap_to_user` and `clear_tool_results`.
+    """Return words for the options `low_water`, `snap_to_user` and `clear_tool_results` of a
+    policy, such as `trimmed to 50 % when full`. Options with their default value are left out.
     """
     words = {
         f"trimmed to {(policy.low_water * 100).normalize():f} % when full": (

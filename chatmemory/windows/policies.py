@@ -117,24 +117,29 @@ class Policy(ABC):
       Message windows have an estimator too, because pages show their tokens.
     - `always_keep_system_message_first`: a new system message goes to the head of the window, not
       to the end.
-    - `low_water`: the share of the limit to which a window over the limit is trimmed. The newest
-      message, with its tool call, stays even above this share: it leaves only if the limit has no
-      room for it.
+    - `low_water`: the share of the limit to which a window over the limit is trimmed, such as 0.5.
+      The trim to this share never evicts the newest message or its tool call.
     - `snap_to_user`: after a trim, the messages before the next user message leave as well.
     - `oversized`: what happens to a message that is larger than the limit allows.
-    - `meters_only`: the limit only measures. Nothing leaves or is refused, whatever the other
-      options.
-    - `free_system`: system messages cost nothing, so that the whole limit is for the conversation.
+    - `meters_only`: the limit only measures. The policy evicts and refuses nothing, whatever the
+      other options.
+    - `free_system`: system messages cost nothing, so that the whole limit is for the other
+      messages.
     - `auto_recover_orphaned_tool_messages`: tool calls that were not answered completely are hidden
       from the model, and leave with the next add (see `recovery`).
 
-    `label` is the kind's name on pages. `unit` is the unit of the limit ("tokens"), and
-    `short_unit` its abbreviation. `limit_name` is the limit's name in Python and JSON
-    ("max_tokens"), and `java_name` its name in LangChain4j's errors.
+    The class variables describe the kind of policy:
 
-    A kind with its own `evict` has no `low_water`, and cannot keep oversized messages. Default
-    values are not stored, so never change the default of an option. A field with
-    `metadata={"derived": True}` is stored, but not accepted from callers.
+    - `kind` is its name in JSON and the database ("token_window"), and `label` its name on pages
+      ("Token window").
+    - `unit` is the unit of the limit ("tokens"), and `short_unit` the abbreviation ("tok").
+    - `limit_name` is the limit's name in Python and JSON ("max_tokens"). `java_name` is its name in
+      LangChain4j's errors ("maxTokens"), or "" for a kind that LangChain4j does not have.
+    - `is_installed` is False only for a stored policy whose kind or options are not installed.
+
+    A kind with its own rule of eviction (see `has_own_rule`) does not allow `low_water` and
+    `oversized="keep"`. Default values are not stored, so never change the default of an option. A
+    field with `metadata={"derived": True}` is stored, but not accepted from callers.
     """
 
     kind: ClassVar[str]
@@ -220,10 +225,10 @@ class Policy(ABC):
         return totals.cost + self.overhead if totals.count else 0
 
     def cost_of(self, totals: Totals) -> int | None:
-        """Return the cost of messages, given only their number and their tokens; None, the default,
-        if these totals are not enough.
+        """Return the sum of the costs of messages, computed only from their number and their
+        tokens. None if this is not possible; the caller then reads and weighs every message.
 
-        With None, every message is read and weighed. A kind that can return a number avoids this.
+        By default, the result is None.
         """
         return None
 
@@ -246,8 +251,8 @@ class Policy(ABC):
     @property
     def choice(self) -> str:
         """Words for the messages that the policy's own rule evicts, such as `the oldest but the
-        first two`. Pages write them after "was". If "", pages write "chosen by the policy's own
-        rule".
+        first two`. Pages write them after "was". By default "": pages then write "chosen by the
+        policy's own rule".
         """
         return ""
 
@@ -384,9 +389,7 @@ def option_fields(kind: type[Policy]) -> Mapping[str, Field[Any]]:  # of any typ
 
 
 def has_own_rule(kind: type[Policy]) -> bool:
-    """Return whether a kind of policy overrides LangChain4j's rule: which messages leave, or when
-    the window is over its limit.
-    """
+    """Return whether a kind of policy overrides `evict` or `is_exceeded_by`."""
     return kind.evict is not Policy.evict or kind.is_exceeded_by is not Policy.is_exceeded_by
 
 
@@ -485,11 +488,10 @@ class TokenWindow(Policy):
 
 @dataclass(frozen=True)
 class TurnWindow(Policy):
-    """A policy that allows at most `limit` turns; the oldest turn leaves as a whole.
+    """A policy that allows at most `limit` turns. The oldest turn leaves as a whole.
 
     A turn begins with a user message. Messages before the first user message leave with the first
-    turn. A pinned user message, such as a summary, counts as a turn. If a user message has no room,
-    its answer leaves with it.
+    turn. A pinned user message, such as a summary, counts as a turn.
     """
 
     kind: ClassVar[str] = "turn_window"

@@ -2,14 +2,16 @@
 
 A service that restarts while a tool runs leaves a tool call without its result, and providers
 reject each later request. With the option `auto_recover_orphaned_tool_messages`, reads leave out
-such a call and its results. The next add evicts them, unless a tool result is added.
+such a call and its results. The next add evicts the call and its results, unless this add brings a
+tool result.
 
 A *block* is a message with tool calls, and the results directly after this message:
 
 - With fewer results than calls, a block is *interrupted*.
-- With as many results as calls, a block is interrupted if the ids of the results are not the ids of
-  the calls. If an id is missing, blank or repeated, such a block is complete.
-- With more results than calls, a block is complete.
+- With as many results as calls, a block is interrupted if the results have other ids than the
+  calls. The ids are compared only if none is blank, no two calls have the same id, and no two
+  results have the same id.
+- All other blocks are complete.
 
 Source of the rule, and of the option's name: LangChain4j's pull request 4668. The rules of pull
 request 4820 are not used here.

@@ -64,8 +64,9 @@ class ChatMemoryStore(ABC):
 class SingleSlotChatMemoryStore(ChatMemoryStore):
     """A thread-safe store that keeps the messages of a single memory in this process.
 
+    The constructor takes the id of this memory. The methods raise InvalidValue for any other id.
     The store keeps a window instead of a list, so that adds do not become slower as the window
-    grows. Its methods raise InvalidValue for the id of another memory.
+    grows.
     """
 
     keeps_system_attributes = True

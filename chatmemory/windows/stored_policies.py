@@ -99,9 +99,12 @@ def total_under(policy: Policy | None, messages: Iterable[Weighable]) -> Totals:
 def stored_totals(policy: Policy | None, count: int, tokens: int, load: int | None) -> Totals:
     """Return the totals of a window from the values of a stored row.
 
-    `count` is the number of messages, and `tokens` the sum of their tokens. `load` is the part of
-    the limit that the window took, including the overhead of a request; None if the row has no
-    load.
+    `count` is the number of messages, and `tokens` the sum of their tokens. `load` is the stored
+    load of the window, including the overhead of a request; None if the row has no load.
+
+    The cost is the load without the overhead. Without a load, the policy computes the cost from
+    `count` and `tokens` (see `Policy.cost_of`). The cost is 0 if the policy cannot do this, if
+    there is no policy, or if its kind is not installed.
     """
     if not can_decide(policy) or not count:
         return Totals(count, tokens)

@@ -6,14 +6,15 @@ same transitions.
 
 The rules are those of LangChain4j's MessageWindowChatMemory and TokenWindowChatMemory:
 
-- An add trims the window, appends the message and trims again, reading the limit both times.
+- An add trims the window, appends the message and trims again. The limit is read again for the
+  second trim.
 - An added system message replaces the first system message in the window. If both are equal, the
   add is ignored. The new system message goes to the end, or to the head if
   `always_keep_system_message_first` is set.
 - A read returns the trimmed window and writes nothing back.
 - With `auto_recover_orphaned_tool_messages`, a read leaves out interrupted tool calls, and an add
-  evicts them. If a tool result is added, they stay, and the window is trimmed only after the
-  append.
+  evicts these calls. The add of a tool result is an exception: interrupted tool calls stay, and the
+  window is trimmed only after the append.
 
 Options of policies add rules. With `snap_to_user`, the rest of a turn that lost its beginning is
 evicted after the last trim. An add can be refused, and then changes nothing.
@@ -72,16 +73,17 @@ class Transition(NamedTuple):
     `before` and `after` the change.
 
     - `arrivals` has the added message of an ADD, or the whole new list of a change such as SET,
-      COMPACT or PIN. It is empty if an add was ignored, and if the added message is unknown because
-      it left a client's list at once (see `lists`).
+      COMPACT or PIN. It is empty for CLEAR and KEEP, and if the change is ignored. For an add that
+      was inferred from a client's list, it can be empty as well (see `lists.inferred_add`).
     - `evictions` are in the order in which they happen. An arrival may be among them: a message
       larger than the window leaves in the step that added it.
-    - `policy_before` trims the window before the append of an add, and `policy` trims it
-      afterwards.
+    - `policy` trims the window. In an add, `policy_before` trims the window before the message is
+      appended, and `policy` afterwards. Both are None without a policy.
     - `at_head` is True if the arrival goes to the head of the window.
-    - `pinned` are the totals of the pinned messages that were read for the decision.
-    - `is_oversized` is True if the limit has no room for the arrival, even beside the system
-      message alone.
+    - `pinned` are the totals of pinned messages, set only for an add. Only the part of the window
+      that the add has read is counted.
+    - `is_oversized` is True if the added message does not fit the limit even if only the system
+      message stays beside it.
     - `note` is for readers of the ledger, and decides nothing.
     """
 
@@ -166,10 +168,12 @@ def admit(
 ) -> Transition:
     """Return the transition that adds the message `arrival` to the window.
 
-    `policy` trims before the message is appended. `policy_again` returns the policy for the trim
-    afterwards, by default the same: LangChain4j reads its limit twice per add. Raises
-    OversizedMessage if the policy rejects the message as oversized. Raises NoRoomBesidePins if the
-    message would fit only without the pinned messages.
+    `policy` trims the window before the message is appended. The policy that `policy_again` returns
+    trims the window afterwards; without `policy_again`, `policy` trims both times. LangChain4j,
+    too, reads its limit twice per add.
+
+    Raises OversizedMessage if the policy rejects the message as oversized. Raises NoRoomBesidePins
+    if the message would fit only without the pinned messages.
     """
     transition = admit_beside_pins(window, arrival, policy, policy_again)
     if transition.pinned.count and not transition.has_room:
@@ -188,8 +192,12 @@ def admit_beside_pins(
     policy: Policy,
     policy_again: Callable[[], Policy] | None = None,
 ) -> Transition:
-    """Return the transition that adds a message, like `admit`. But if pinned messages leave no
-    room, the added message leaves at once, as in earlier versions, and nothing is raised.
+    """Return the transition that adds a message, like `admit`, but never raise NoRoomBesidePins.
+
+    If pinned messages leave no room, the added message leaves at once, unless the policy keeps
+    oversized messages. Some stored steps of earlier versions followed this rule.
+
+    Raises OversizedMessage if the policy rejects the message as oversized.
     """
     head, evictions = _without_interrupted(window, arrival, policy)
     trimmed = [] if keeps_interrupted(policy, arrival) else policy.trim(head)
@@ -253,8 +261,9 @@ def _without_interrupted(
 
 
 def leaving_interrupted(window: Window, arrival: Entry, policy: Policy) -> set[Entry]:
-    """Return the entries of interrupted tool calls that an add of `arrival` removes: the calls, and
-    those of their results that came.
+    """Return the entries of interrupted tool calls, and of their results, that an add of `arrival`
+    removes. Empty if the policy does not remove interrupted tool calls, or if `arrival` is a tool
+    result.
     """
     if not policy.recovers or keeps_interrupted(policy, arrival):
         return set()
@@ -264,11 +273,12 @@ def leaving_interrupted(window: Window, arrival: Entry, policy: Policy) -> set[E
 def recovered(
     entries: Sequence[Entry], policy: Policy | None, because: Entry | None = None
 ) -> tuple[list[Entry], list[Eviction]]:
-    """Return the entries without interrupted tool calls (calls without all their results), and the
-    evictions of those calls.
+    """Return the entries without interrupted tool calls and their results, and the evictions of
+    these calls and results.
 
-    Nothing is removed unless the policy has `auto_recover_orphaned_tool_messages`. The messages of
-    tool calls and results must be loaded. `because` is the message whose add removes the calls.
+    Nothing is removed without a policy that removes interrupted tool calls (see `Policy.recovers`).
+    The messages of tool calls and results must be loaded. `because` is the message whose add
+    removes the calls; None if there is no add.
     """
     calls = interrupted_calls(entries) if policy is not None and policy.recovers else []
     gone = in_interrupted_calls(calls)
@@ -368,11 +378,12 @@ def trim(head: Head, policy: Policy) -> list[Eviction]:
 
 
 def hidden_from_reads(entries: Iterable[Entry], policy: Policy | None) -> list[Eviction]:
-    """Return the evictions that the next add will make first. Reads already leave these messages
-    out.
+    """Return the evictions of the messages that reads leave out. These messages stay in the window
+    until an add evicts them.
 
-    Interrupted tool calls come first, and then messages over a lowered limit. If the policy hides
-    interrupted calls, the messages of tool calls and results must be loaded.
+    Interrupted tool calls come first. Then come the messages over the limit, such as after the
+    limit was lowered. [] without a policy. If the policy hides interrupted tool calls, the messages
+    of tool calls and results must be loaded.
     """
     if policy is None:
         return []
@@ -385,7 +396,7 @@ def next_to_leave(entries: Iterable[Entry], totals: Totals, policy: Policy) -> l
     now.
 
     By default, these are the evictions of one message and its tool results. With an option such as
-    `low_water`, a full window loses more at once: then they are all evictions of that trim. [] if
+    `low_water`, one trim evicts more messages: then all evictions of this trim are returned. [] if
     the limit only measures, or if nothing can leave.
     """
     if policy.meters_only:

@@ -53,17 +53,20 @@ class Entry:
 
     A ledger sets the fields from `n` on:
 
-    - `n` is the number of the entry's stay (its period in memory), which is then also the `key`.
-      Without a stay, `n` is 0.
-    - `seq` is the number of the message, and `rank` orders the window.
-    - `size` is the length of the message's JSON in bytes. `frame` is the JSON of a new message. If
-      the message has a single text, the JSON has a gap in its place (see `frame_and_size`).
-    - `origin` says whether the message is in the history.
-    - `overrides` is a text, or attributes, that memory shows instead of those in the history.
-      `message` already has the overrides.
+    - `n` is the number of the message's stay in memory, which is also the entry's `key`. Without a
+      stay, `n` is 0.
+    - `seq` is the number of the message in the conversation.
+    - `rank` is a number by which the entries of a window are sorted.
+    - `size` is the length of the message's JSON in bytes, with attributes.
+    - `frame` is the JSON of a new message, with a gap for its text (see `messages.codec.frames`).
+      It is "" for a message read from the database.
+    - `origin` is "SAID" for a message in the history, and "SYNTHETIC" for any other message. A
+      stored window sets "SAID" for every message that it reads.
+    - `overrides` is JSON with the text or the attributes that memory shows instead of the stored
+      ones; None if nothing differs. `message` already has the overrides.
 
-    An entry is never changed. Still the class is not frozen, because frozen objects take three
-    times as long to make.
+    Do not change an entry. The class is not frozen, because frozen objects take three times as long
+    to make.
     """
 
     type: MessageType
@@ -125,11 +128,12 @@ class Window:
 
     - `source` is an iterable of entries, or an `EntrySource`, which is read from the head on
       demand.
-    - `totals` are needed with an `EntrySource`: without them, all entries are read and added up.
-    - `counted_by` names the estimator family that counted the tokens; None if they were not
+    - `totals` are the totals of all entries. If you pass none, all entries are read and added up.
+    - `counted_by` names the estimator family that counted the tokens; None if the tokens were not
       counted.
-    - `measured_by` is the policy that gave `totals` its costs; None if no policy has.
-    - `users` are the entries of user messages, or None before they are first needed.
+    - `measured_by` is the policy that computed the cost in `totals`; None if no policy has computed
+      it.
+    - `users` are the entries of user messages; None until a method first searches for them.
     """
 
     # An add through a database reads only the first entries, since evictions start at the head:
@@ -172,7 +176,9 @@ class Window:
         return list(self._known_systems())
 
     def with_system_messages(self) -> list[Entry]:
-        """Return every entry in window order. Entries of system messages have their message."""
+        """Return every entry in window order, with the messages of system messages loaded. The
+        `message` of other entries can be None.
+        """
         systems = {each: each for each in self.systems()}
         return [systems.get(each, each) for each in self]
 
@@ -187,15 +193,17 @@ class Window:
         return [entry if entry.message else loaded[entry] for entry in self]
 
     def with_tool_messages(self) -> list[Entry]:
-        """Return every entry in window order. Tool calls and results have their message."""
+        """Return every entry in window order, with the messages of tool calls and tool results
+        loaded. The `message` of other entries can be None.
+        """
         entries = list(self)
         unread = [entry for entry in entries if entry.message is None and entry.is_of_tools]
         loaded = self._loaded(unread) if unread else {}
         return [loaded.get(entry, entry) for entry in entries]
 
     def loaded(self, entries: Sequence[Entry]) -> list[Entry]:
-        """Return these entries with their messages loaded. A stored window can also load entries
-        that have left it.
+        """Return `entries` with their messages loaded. The list may also contain other entries of
+        the window.
         """
         return [*self._loaded(entries).values()]
 
@@ -204,10 +212,10 @@ class Window:
         return {entry: entry for entry in self.with_messages()}
 
     def count_with(self, family: str | None, count: Callable[[ChatMessage], int]) -> None:
-        """Count the tokens of every entry with `count`, the function of an estimator. `family`
-        names the family of this estimator.
+        """Count the tokens of every entry with `count`, the counting function of an estimator.
+        `family` is the family of this estimator, or None without an estimator.
 
-        Nothing is read or counted if an estimator of the same family has counted the window before.
+        If the tokens were last counted with the same `family`, nothing is read or counted.
         """
         if family != self.counted_by:
             messages = ((entry, entry.message) for entry in self.with_messages())
@@ -217,10 +225,10 @@ class Window:
             self.measured_by = None
 
     def measure_with(self, policy: Costs) -> Totals:
-        """Return the totals with the costs of a policy.
+        """Compute the cost of the window under a policy, and return the totals with this cost.
 
-        All entries are read, unless the costs are known: a policy with equal costs has measured the
-        window before, or `Policy.cost_of` computes the cost from the totals.
+        The entries are not read if a policy with equal costs measured the window last, or if
+        `Policy.cost_of` returns the cost.
         """
         if self.measured_by is None or not policy.costs_like(self.measured_by):
             cost = policy.cost_of(self.totals)
@@ -230,8 +238,11 @@ class Window:
         return self.totals
 
     def cost_after(self, arrived: Iterable[Entry], left: Iterable[Entry]) -> int:
-        """Return the cost of the window after some entries have come and some have left; 0 if no
-        policy has measured the window.
+        """Return the cost that the window has after the entries `arrived` are added and the entries
+        `left` are removed.
+
+        The cost is that of the policy that last measured the window. Without such a policy, it is
+        0.
         """
         if self.measured_by is None:
             return 0
@@ -256,7 +267,7 @@ class Window:
             self._appended.append(entry)
 
     def discard(self, entry: Entry) -> None:
-        """Remove an entry, even if it has not been read yet."""
+        """Remove an entry, even if the window has not yet read the entry from its source."""
         self._has_changed = True
         if entry.type is MessageType.SYSTEM:
             self._known_systems().remove(entry)

@@ -62,7 +62,7 @@ def caller_options(kind: type[Policy]) -> dict[str, type]:
 
 
 def policy_from_text(text: str) -> Policy:
-    """Return the policy of a command line, such as `token_window:4000,low_water=0.6`.
+    """Return the policy that a text describes, such as `token_window:4000,low_water=0.6`.
 
     Raises InvalidValue.
     """

@@ -19,13 +19,13 @@ from inspector.shell.room import View
 class Addresses:
     """Builds the URLs of a conversation page.
 
-    - `tried` are the URL parameters of a simulation, which links to other steps preserve.
-    - `is_lasting` is True if links to the live page preserve these parameters, too. The live page
-      shows the newest step.
-    - `first_step`, `previous_step` and `next_step` are steps to move to from the shown step. Each
-      is None if there is no such step.
-
-    The page may be the answer to a POST to another URL. Its links lead to the conversation page.
+    - `tried` are the URL parameters of the simulation or replay that the page shows; empty without
+      a simulation or replay. Links to other steps keep these parameters.
+    - `is_lasting` is True if the link to the live page keeps the parameters in `tried`, too. The
+      live page shows the newest step.
+    - `first_step` is 0, and `previous_step` is the number of the step before the shown step. Both
+      are None at step 0.
+    - `next_step` is the number of the step after the shown step; None at the newest step.
     """
 
     def __init__(self, view: View, is_posted: bool = False) -> None:
@@ -47,7 +47,9 @@ class Addresses:
 
     @cached_property
     def kept_parameters(self) -> dict[str, str]:
-        """The URL parameters of unfolded sections and of highlights, which links preserve."""
+        """The URL parameters that links of the page keep. They name the unfolded sections, and what
+        is highlighted, such as a searched phrase.
+        """
         opened = self.state.query.open
         return {**({"open": opened_text(opened)} if opened else {}), **self.marks.kept}
 
@@ -112,11 +114,15 @@ class Addresses:
         self, at: int, keeps: bool = True, msg: int | None = None, **parameters: int | str | None
     ) -> str:
         """Return the query string of this page at step `at`, with "?"; "" for the live page without
-        any other parameter.
+        parameters.
 
-        `msg` selects a message. `parameters` are added, together with the parameters of the
-        simulation, the unfolded sections and the comparison with another step. The parameters of
-        highlights are only included if `keeps` is True.
+        - `msg` selects a message, or a draft message if the number is negative.
+        - `parameters` are further URL parameters.
+        - If `keeps` is False, the query string leaves out the highlights, such as a searched
+          phrase.
+
+        The query string always keeps the simulation, the unfolded sections and the comparison with
+        another step, unless `parameters` change them.
         """
         stays_live = self.is_live and at == self.at
         place = {"at": None if stays_live else at} | chosen(msg)
@@ -141,16 +147,17 @@ class Addresses:
         return self.link(self.at, msg=self.msg, open=opened)
 
     def step_link(self, at: int) -> str:
-        """Return the URL of a step with the same selection and comparison."""
+        """Return the URL of this page at step `at`. The selected message and the comparison with
+        another step stay the same.
+        """
         return self.link(at, msg=self.msg)
 
     def cell_link(self, step: int, msg: int | None) -> str:
-        """Return the URL of a cell of the timeline. The URL leads to a step, and selects the
-        message `msg` that arrived at the step. For a draft message, it leads to the shown step, and
-        selects the draft.
+        """Return the URL of a cell of the timeline: this page at `step`, with the message `msg`
+        selected. With None, no message is selected. A negative `msg` selects a draft message at the
+        shown step.
 
-        A page has many cells, so their URLs are relative and short. Only on a page that answers a
-        POST to another URL, they are complete.
+        To be short, the URL is usually only a query string.
         """
         if msg and msg < 0:
             return self.link(self.at, msg=msg)

@@ -13,11 +13,13 @@ from chatmemory.testing import snippets
 def copied_test(
     memory_id: str, policy: Policy | None, about: str, assertions: Sequence[str], why: str = ""
 ) -> str:
-    """Return the code of a test that makes these assertions about a conversation. "" if there is no
-    policy, or its kind is not installed.
+    """Return the code of a test that makes these assertions about a conversation, such as
+    `holds("A-1182", at=45)`. Return "" if there is no policy, or if the policy's kind is not
+    installed.
 
-    The test replays the history under the policy. If the limit only measures, the test enforces it.
-    `about` names the test, and `why` becomes a comment in the test.
+    The test replays the history under the policy. If the policy only measures (`meters_only`), the
+    test enforces its limit. `about` becomes a part of the test's name, and `why` a comment in the
+    test.
     """
     if not can_decide(policy):
         return ""

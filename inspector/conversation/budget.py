@@ -104,14 +104,20 @@ class BudgetBar:
 
     @property
     def free(self) -> str:
-        """The unused percentage of the limit; "" if no limit counts tokens."""
+        """The unused percentage of the bar as text, such as `16 %`; "" if no limit counts
+        tokens.
+        """
         if self.budget.limit is None:
             return ""
         return share_words(shares(self.budget.parts)[-1], self.budget.free)
 
     @property
     def finding(self) -> str:
-        """A sentence about a system message that uses most of the limit; "" if there is none."""
+        """A sentence about a system message that takes a large part of the limit, such as `The
+        system message takes 63 % of the limit: 748 tokens remain for other messages`.
+
+        "" if the part is not large, or if no limit counts tokens.
+        """
         return system_share(self.budget) if self.budget.is_system_heavy else ""
 
     @cached_property

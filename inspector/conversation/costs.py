@@ -27,9 +27,10 @@ _COLUMNS = ("seq", "type", "has_calls", "tokens", "entered_step", "left_step")
 
 @dataclass(frozen=True, eq=False)
 class CostsByStep:
-    """The sizes of the history and of memory, in the policy's unit, after the `steps` at which
-    messages came or left. An instance is cached while the ledger stays as it is, and equals only
-    itself.
+    """The sizes of history and memory after each of the `steps` at which messages came or left.
+
+    `steps` are the numbers of these steps in ascending order. `history` and `memory` have one size
+    for each step, in the policy's unit.
     """
 
     steps: Sequence[int]

@@ -1,5 +1,5 @@
-"""Describes in words what drafts or another limit would do, and what happens to messages that a
-lowered limit hides.
+"""Describes in words what drafts or another limit would do to memory. Also describes what happens
+to messages that a lowered limit hides.
 """
 
 from __future__ import annotations
@@ -24,10 +24,11 @@ from chatmemory.windows.stored_policies import can_decide
 
 
 def forecast(changes: Sequence[ChangeResult], outlook: Outlook, policy: Policy | None) -> Caption:
-    """Return a caption that says what simulated changes would do to memory. The changes are added
-    drafts, perhaps under another limit.
+    """Return a caption that says what a simulation of drafts or of another limit would do to
+    memory.
 
-    `outlook` compares memory before and after the simulation.
+    `changes` are the adds of the drafts, and are empty without drafts. `outlook` compares memory
+    before and after the simulation. `policy` is the policy of the simulation.
     """
     if outlook.no_room and not changes:
         return Caption("No room", detail=change_of_policy(outlook))
@@ -85,8 +86,9 @@ def tried_limit(limit: int, outlook: Outlook) -> Caption:
 
 
 def replayed(limit: int, more: Sequence[int], fewer: Sequence[int]) -> Caption:
-    """Return the caption of a replay under another limit. `more` are messages that only the replay
-    has in memory, and `fewer` are messages that only the stored memory has.
+    """Return the caption of a replay under another limit. `more` are the numbers of messages that
+    are in memory only in the replay. `fewer` are the numbers of messages that are only in the
+    stored memory.
     """
     sentences = [f"It would also hold {seqs(more)}." if more else ""]
     sentences.append(f"It would not hold {seqs(fewer)}." if fewer else "")

@@ -1,7 +1,8 @@
 """A tour for new users: three stops in an example conversation. A band above the timeline explains
 the current stop.
 
-The band blocks nothing. It is shown while the URL has `?stop=`, and a cookie ends it for good.
+The page stays usable during the tour. The band is shown while the URL has `?stop=`. When the reader
+ends the tour, a cookie hides the band in this browser for a year.
 """
 
 from __future__ import annotations
@@ -25,11 +26,15 @@ TEXT = 70  # characters of a message
 class Stop:
     """A stop of the tour.
 
-    - `name` is the stop's title. `text` is shown on the conversation page, beside the `pane` to
-      look at.
-    - `at` and `msg` are the step and the message in the stop's URL.
-    - `short` is the text of the stop on the overview, which also shows the two messages `seqs`.
-    - `gone` is the message that the model no longer sees, if any.
+    - `number` is the position of the stop in the tour, counted from 1. `name` is its title.
+    - `text` explains the stop on the conversation page. `pane` is the pane to look at: "history",
+      "memory" or "why".
+    - `at` and `msg` are the step and the selected message in the stop's URL. `msg` is None if no
+      message is selected.
+    - `short` is the text of the stop on the overview. `seqs` are the numbers of the two messages
+      that the overview shows with this text.
+    - `gone` is the number of the message in `seqs` that the model no longer sees. It is None if the
+      stop shows no such message.
     """
 
     number: int

@@ -97,14 +97,16 @@ class Head:
 
     @cached_property
     def history(self) -> Amount:
-        """The size of the history up to the shown step, including drafts, by the messages' original
-        token counts.
+        """The size of the history up to the shown step, including drafts. Each message has the
+        token count that it got when it was added.
         """
         return self._measure.amount(history_totals(self.state, self._measure))
 
     @property
     def is_recounted(self) -> bool:
-        """Whether messages in memory were counted by another estimator when they were added."""
+        """Whether another estimator has counted messages in memory again since they were added.
+        Cleared tool results are ignored.
+        """
         return bool(self.state.contents.original_tokens.keys() - self.state.contents.cleared.keys())
 
     @property
@@ -134,8 +136,11 @@ class Head:
 
     @property
     def forgotten(self) -> Amount:
-        """The size of the messages in history that are neither in memory nor hidden, by their
-        original token counts.
+        """The size of the messages in history that are not in memory. Messages that a lowered limit
+        hides, and interrupted tool calls, are in memory and not included.
+
+        Each message has the token count that it got when it was added. For a cleared tool result in
+        memory, the tokens that the clearing saved are included.
         """
         return self._difference(
             history_totals(self.state, self._measure), kept_totals(self.state, self._measure)

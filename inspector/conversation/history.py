@@ -63,18 +63,22 @@ class MessageLine:
 
 
 class HistoryRow(MessageLine):
-    """A row of the history pane. `drawn` lists the fields that its template gets. `has_words` lists
-    the fields with words of messages: a row with a value in one of them is not cached.
+    """A row of the history pane.
 
-    - `day` is set on the first row of a day, and shown above this row.
-    - `is_horizon` marks the row at which memory starts. `above` says what the model sees of the
-      rows above it.
+    - `drawn` lists the fields that the row's template gets.
+    - `has_words` lists the fields that contain text of messages. A row with a value in one of these
+      fields is not cached.
+    - `day` is the day in words. It is shown above the first row of each day, and "" in all other
+      rows.
+    - `is_horizon` is True if the line "Memory starts here" is shown above the row. `above` is the
+      end of this line: what the model sees of older messages. It is "" without an index.
     - `is_in` says whether the message is in memory. `is_stub` marks a tool result whose text was
-      cleared there.
-    - `is_indexed` marks a message whose exact terms are in the index.
-    - `said_at` is in the site's time zone. A draft has no `time`.
-    - `summarised` is the step at which a summary replaced the message; `href` is the URL of this
-      step.
+      cleared in memory.
+    - `is_indexed` marks a message that is not in memory, but has exact terms in the index.
+    - `said_at` is in the site's time zone if the message is stored. `time` is the same time as
+      text; "" for a draft.
+    - `summarised` is the number of the step at which a summary replaced the message, or None.
+      `href` is the URL of this step, or "".
     """
 
     drawn: ClassVar = (
@@ -130,8 +134,8 @@ class HistoryRow(MessageLine):
 
 
 class HistoryPane:
-    """Presents the history pane. `earlier` and `later` are the numbers of messages before and after
-    the shown part. `link` returns the URL of a step.
+    """Presents the history pane, which shows a part of the history. `earlier` and `later` count the
+    messages before and after this part. `link` returns the URL of a step.
     """
 
     def __init__(self, state: ConversationState, link: Callable[[int], str]) -> None:
@@ -149,8 +153,11 @@ class HistoryPane:
 
     @cached_property
     def rows(self) -> list[HistoryRow]:
-        """The rows of the messages; after the newest message, also the rows of drafts. The row at
-        which memory starts is marked if it follows the row of a message that left.
+        """The rows of the shown messages. If the newest message is shown, the rows of drafts
+        follow.
+
+        `is_horizon` is set for the row of the oldest message in memory, apart from system messages.
+        It is set only if the message in the row above is not in memory.
         """
         messages, horizon = self._state.shown.history.rows, self._state.window.horizon
         rows: list[HistoryRow] = []

@@ -21,9 +21,15 @@ REPLAYED = {"add", "index", "stub", "labels", "redact"}
 
 
 def leaving_without_index(state: ConversationState) -> str:
-    """Say when the selected message would have left if the policy had no index: `left 3 messages
-    later`, or `has not left yet`. "" if a replay of the history cannot find this. "" also if the
-    policy has no index, or the message left for another reason than the limit.
+    """Say when the selected message would have left memory if the policy had no index: `left 3
+    messages later`, `left at the same time`, or `has not left yet`.
+
+    The result is "" in these cases:
+
+    - No message is selected, or the message did not leave because of the limit.
+    - The policy has no index.
+    - The history has more than MOST_MESSAGES messages.
+    - Memory had changes that a replay of the history ignores, such as pins.
     """
     step, row, left_by = state.stored.step, state.selection.row, state.selection.left_by
     policy = step.policy

@@ -47,17 +47,17 @@ def left_for_room(view: ConversationState) -> bool:
 
 
 def find_keeping_limit(view: ConversationState) -> KeepingLimit | None:
-    """Return the limit that would have kept the selected message until its fact was next needed, or
-    until the shown step if no need is known.
+    """Return the limit that would have kept the selected message in memory until the message was
+    needed again. If no need is known, the limit must keep the message until the shown step.
 
-    A long history is replayed only if the query asks for the replay; otherwise the result has no
-    limit yet. A policy that only measures is replayed as if its limit were enforced.
+    A long history is replayed only if the URL asks for the replay. Otherwise the result has no
+    limit yet, and `deferred` is the number of messages to replay. A policy that only measures
+    (`meters_only`) is replayed as if its limit were enforced.
 
     The result is None in these cases:
 
-    - No message is selected.
-    - The message did not leave memory because the limit was reached.
-    - A client left the message out, or the message is not in history.
+    - No message is selected, or the message is not in history.
+    - The message did not leave because of the limit, or left by a change of a client.
     - There is no policy, or its kind is not installed.
     """
     row, left_by, step = view.selection.row, view.selection.left_by, view.stored.step

@@ -62,8 +62,10 @@ def css_of(*names: CssClass) -> str:
 
 
 def with_ends(lives: Sequence[str]) -> list[str]:
-    """Mark the ends of runs of cells in memory: the first `is-in` cell of each run also gets
-    `is-first`, and the last gets `is-last`.
+    """Return the CSS classes of cells, and mark the ends of each run of `is-in` cells. The first
+    cell of a run also gets `is-first`, and the last cell `is-last`.
+
+    `lives` has a CSS class for each cell, such as `is-in` for a message in memory.
 
     ["is-out", "is-in", "is-in"] -> ["is-out", "is-in is-first", "is-in is-last"]
     """
@@ -89,9 +91,12 @@ class Pairable(Protocol):
 
 
 def pairing(rows: Sequence[Pairable | None], i: int) -> str:
-    """Return the CSS class by which row `i` is connected with a tool call and its results: p-start
-    for the call, p-mid for a result, p-end for the last result. "" for any other row, and for a
-    call that no result follows.
+    """Return the CSS class that draws row `i` as part of a tool call with its results:
+
+    - `p-start` for a tool call, if the next row is a tool result.
+    - `p-mid` for a tool result, if the next row is a tool result, too.
+    - `p-end` for any other tool result.
+    - "" for all other rows.
     """
     row, following = rows[i], rows[i + 1] if i + 1 < len(rows) else None
     is_followed = following is not None and following.type is MessageType.TOOL_EXECUTION_RESULT

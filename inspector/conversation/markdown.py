@@ -1,4 +1,4 @@
-"""Answers of *Why?* as Markdown, to paste into a ticket."""
+"""Renders explanations, such as why a message left memory, as Markdown to paste into a ticket."""
 
 from __future__ import annotations
 
@@ -20,8 +20,10 @@ _ADDRESS = declared_pattern(
 
 
 def as_markdown(question: str, answers: Iterable[str], lines: Receipt = ()) -> str:
-    """Return a question and its answers as Markdown. The answers are a list, and the arithmetic of
-    the answers (`lines`) is a table.
+    """Return an explanation as Markdown: the question in bold, the answers as a list, and the
+    arithmetic (`lines`) as a table.
+
+    Empty answers are left out. Without `lines`, there is no table.
     """
     parts = [
         f"**{escaped(question)}**",

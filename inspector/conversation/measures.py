@@ -42,9 +42,10 @@ class Measure:
 
     - `unit` is the policy's unit, and `limit` its limit. If there is no policy, or its kind is not
       installed, `unit` is tokens and `limit` is None.
-    - `overhead` is the part of the size that every request has.
-    - `costs` are sizes by step, which are needed if a size does not follow from the numbers of
-      messages and tokens.
+    - `overhead` is the fixed size of every request, in the policy's unit. It is added to the sizes
+      of the messages.
+    - `costs` are the sizes of history and memory by step. None if these sizes can be computed from
+      the numbers of messages and tokens.
     """
 
     policy: Policy | None
@@ -67,18 +68,20 @@ class Measure:
         return self.policy.weigh(message) if self.policy else message.tokens
 
     def history(self, step: int, totals: Totals) -> Totals:
-        """Return the totals of the history up to a step, with its cost in the policy's unit.
+        """Return the totals of the history up to a step: the numbers of messages and tokens in
+        `totals`, with the cost under the policy. The `cost` in `totals` is ignored.
 
-        `totals` has the numbers of messages and tokens. The cost is computed from them, or taken
-        from `costs`.
+        The cost is the size of the messages in the policy's unit, without the overhead. It is 0
+        without a policy.
         """
         return self._with_costs(totals, self.costs.history_at(step) if self.costs else None)
 
     def memory(self, step: int, totals: Totals) -> Totals:
-        """Return the totals of memory after a step, with its cost in the policy's unit.
+        """Return the totals of memory after a step: the numbers of messages and tokens in `totals`,
+        with the cost under the policy. The `cost` in `totals` is ignored.
 
-        `totals` has the numbers of messages and tokens. The cost is computed from them, or taken
-        from `costs`.
+        The cost is the size of the messages in the policy's unit, without the overhead. It is 0
+        without a policy.
         """
         return self._with_costs(totals, self.costs.memory_at(step) if self.costs else None)
 
@@ -106,14 +109,16 @@ TOKENS = Measure(None, "tok", None, 0)
 
 @dataclass(frozen=True)
 class Gauge:
-    """The part of the limit that a window uses, drawn as a bar.
+    """A bar that shows how much of the limit a window uses.
 
-    `load` is the size of the window in the policy's `unit`. `tokens` is its size in tokens, or None
-    if `load` is in tokens already. `limit` is None if there is no policy, or its kind is not
-    installed.
-
-    `fill` is the width of the bar within the limit, in percent. If the window is over the limit,
-    `over` is the width of the bar's red end, and both together are the full width.
+    - `load` is the size of the window in the policy's unit.
+    - `tokens` is the size of the window in tokens, or None if `load` is in tokens already.
+    - `limit` is None if there is no policy, or its kind is not installed.
+    - `unit` is the short unit of the numbers, such as `msg`.
+    - `fill` is the width of the part within the limit, in percent of the whole bar. 0.0 without a
+      limit.
+    - `over` is the width of the red part beyond the limit, in percent of the whole bar. 0.0 if the
+      window is within the limit.
     """
 
     load: int
@@ -139,8 +144,10 @@ class Gauge:
 
 
 def history_totals(state: ConversationState, measure: Measure) -> Totals:
-    """Return the totals of the history up to the shown step, including drafts. The tokens are each
-    message's original count.
+    """Return the totals of the history up to the shown step, including drafts.
+
+    The tokens of a message are those counted when the message was added, even if a later estimator
+    counted differently.
     """
     row = state.step.detail.row if state.step.detail else None
     totals = measure.history(row.n, Totals(row.said_count, row.history_tokens)) if row else Totals()
@@ -150,11 +157,11 @@ def history_totals(state: ConversationState, measure: Measure) -> Totals:
 
 
 def kept_totals(state: ConversationState, measure: Measure) -> Totals:
-    """Return the totals of the messages in memory that are also in history. Messages that a lowered
+    """Return the totals of the messages that are in memory and in history. Messages that a lowered
     limit hides are included.
 
-    The tokens are each message's original count, as in `history_totals`. A cleared tool result
-    counts as its placeholder.
+    The tokens of a message are those counted when the message was added. Only a cleared tool result
+    has the tokens of its placeholder.
     """
     window, contents = state.window, state.contents
     original_tokens = {

@@ -30,12 +30,15 @@ BAR_HEIGHT = 3
 class MemoryPaneRow(MessageLine):
     """A row of the memory pane. `drawn` lists the fields that its template gets.
 
-    - `this` is the size of the message, and `past` the size of all rows above. The bar beside the
-      row shows both, one after the other.
-    - `soon` is a label such as "leaves next" if the message is among the first to leave.
-    - `list` is "pinned" for a row at the top of the pane, else "kept".
-    - `bar` is (full width, `past`, `this`) for a row at the top, else None: the bars of all other
-      rows are drawn together (see `LoadBars`).
+    - `this` is the size of the message; 0 if the message is evicted, or part of an interrupted tool
+      call.
+    - `past` is the size of all that is above the row. The bar beside the row shows first `past`,
+      then `this`. Both are cut at the full width of the bar.
+    - `soon` is a label such as "leaves next" if the message is among the first to leave or to be
+      cleared.
+    - `list` is "pinned" for the rows in `MemoryPane.top`, else "kept".
+    - `bar` is (full width, `past`, `this`) for the rows in `MemoryPane.top`, else None. `LoadBars`
+      has the bars of the rows in `MemoryPane.messages`.
     """
 
     drawn: ClassVar = (
@@ -66,8 +69,11 @@ class MemoryPaneRow(MessageLine):
 
 
 class Elsewhere:
-    """Messages in memory before or after the part that the pane shows. A link leads to the nearest
-    of these messages, `seq`.
+    """The messages in memory before, or after, the messages that the pane shows.
+
+    - `count` is their number, and `tokens` their size in tokens.
+    - `seq` is the number of the message nearest to the shown messages. A link leads to this
+      message.
     """
 
     def __init__(self, rows: Sequence[MessageView], seq: int) -> None:
@@ -75,11 +81,13 @@ class Elsewhere:
 
 
 class JustEvicted:
-    """The messages that a change has evicted: rows for the first messages, the number of the other
-    messages, and the size of all.
+    """The messages that one change evicted from memory.
 
-    `load` is the size in the unit of the policy at that time, and `amount` the size in tokens. Both
-    are negative.
+    - `rows` has a row for each of the first five evicted messages, and `more` is the number of the
+      other evicted messages.
+    - `load` is the size of all evicted messages in the unit of the change's policy. It is 0 or
+      negative, such as -4.
+    - `amount` is the size of all evicted messages in tokens, also 0 or negative.
     """
 
     def __init__(self, state: ConversationState, change: ChangeResult) -> None:
@@ -114,12 +122,15 @@ class JustEvicted:
 class LoadBars:
     """The bars beside the rows of memory, as SVG paths. Together they rise like a staircase.
 
-    - `track` has a bar of the full width for each row. The full width is the limit.
-    - `past` has a bar for the size of the rows above.
-    - `this` has a bar for the size of the row itself. In a row that ends beyond the limit, this bar
-      is in `over` instead.
+    - `track` has a bar of the full width for each row. The full width is the limit, or without a
+      limit the size of memory.
+    - `past` has a bar for the size of all that is above the row.
+    - `this` has a bar for the size of the row's message.
+    - `over` has the bar for the size of the message if the row ends beyond the limit. `this` then
+      has no bar for the row.
 
-    The paths use a box of `width` units, in the unit of the limit, and three units of height a row.
+    `width` and `height` are the size of the SVG's view box. `width` is in the unit of the limit,
+    and `height` is three units for each row.
     """
 
     def __init__(self, rows: Sequence[MemoryPaneRow], width: int) -> None:
@@ -134,11 +145,9 @@ class LoadBars:
 class MemoryPane:
     """Presents the memory pane.
 
-    - `next_to_clear` are the tool results that will be cleared before any message leaves.
-    - `next_to_leave` are the messages that will leave first; empty if results will be cleared
-      first.
-    - `is_full` is True if even the shortest new message clears these results or evicts these
-      messages.
+    - `next_to_clear` are the numbers of the tool results to be cleared before a message leaves.
+    - `next_to_leave` are the numbers of the messages that leave first, if none is to be cleared.
+    - `is_full` is True if even the shortest new message would exceed the limit.
     """
 
     def __init__(self, state: ConversationState, measure: Measure) -> None:
@@ -190,8 +199,10 @@ class MemoryPane:
 
     @property
     def has_nothing_exact(self) -> bool:
-        """Whether messages have left memory, but none had an exact term for the policy's index to
-        list. False in a simulation, or if the policy has no index.
+        """Whether the policy asks for an index and messages have left memory, but memory has no
+        index. For example, none of these messages had an exact term.
+
+        False in a simulation.
         """
         policy, state = self._window.policy, self._state
         if self.index or not can_decide(policy) or not policy.indexed_terms or state.is_simulated:
@@ -255,7 +266,9 @@ class MemoryPane:
     @property
     def next_others(self) -> str:
         """The end of the sentence about the first message to leave, such as ` with #27, 88 tokens`.
-        It names the messages that leave together with the first message, and the size of all.
+
+        It names the other messages that leave together with the first message. Usually, the size of
+        all these messages follows, including the first.
         """
         policy, others = self._window.policy, self.next_to_leave[1:]
         words = f" with {wording.seqs(others)}" if others else ""
@@ -275,8 +288,8 @@ class MemoryPane:
 
     @property
     def clearing_words(self) -> str:
-        """A sentence about the tool results that are cleared before a message leaves; "" if none
-        are.
+        """A sentence that names the tool results to be cleared before any message leaves. "" if no
+        tool result will be cleared.
         """
         if not self.next_to_clear:
             return ""
@@ -301,8 +314,8 @@ class MemoryPane:
 
     @property
     def beyond(self) -> str:
-        """Sentences about the messages that a lowered limit hides. The page shows them below the
-        rows.
+        """Sentences on how many messages a lowered limit hides, and what will happen to these
+        messages. The page shows the sentences only if the limit hides messages.
         """
         return beyond_limit(self._window)
 

@@ -42,8 +42,10 @@ MOVES = {
 class StepLink:
     """A button that moves the page to the step `to`, or is disabled if `to` is None.
 
-    `name` is the name of its icon. `by` is the number of steps by which it moves, or 0 if this
-    number varies. `drawn` lists the fields that its template gets.
+    - `name` is the name of the button's icon.
+    - `by` is 1 for one step forward, and -1 for one step back. 0 for buttons that move to a
+      particular step, such as the first step.
+    - `drawn` lists the fields that the template of the button gets.
     """
 
     drawn: ClassVar = ("name", "label", "to", "by")
@@ -58,11 +60,13 @@ class StepLink:
 def page_of(
     memory_id: str, query: ConversationQuery, read: ReadValues, is_posted: bool = False
 ) -> ConversationPage:
-    """Return the page of a conversation. It shows a step, or what the URL asks for instead of a
-    step, such as a simulation.
+    """Return the page of a conversation. The page shows a step, or a view that the URL requests
+    instead, such as a simulation.
 
-    `read` has values that rooms (features) have already read; further values are added. Raises
-    MemoryNotFound, StepNotFound, MessageNotFound, and the exceptions of rooms.
+    `read` has values that rooms (features) have already read for the page, by name. While the page
+    is built, rooms add the values that they read.
+
+    Raises MemoryNotFound, StepNotFound, MessageNotFound, and the exceptions of rooms.
     """
     selects_draft = query.msg is not None and query.msg < 0
     # What is stored is read without the draft: only the room of the simulation finds the draft.
@@ -81,7 +85,8 @@ class ConversationPage(Addresses, Head):
     """Presents the page of a conversation at a step, or a view that replaces the step, such as a
     simulation.
 
-    The page may be the answer to a POST to another URL.
+    `is_posted` means that the page is the response to a POST to another URL. The links of the
+    timeline then include the path.
     """
 
     def __init__(self, shown: ConversationState | View, is_posted: bool = False) -> None:

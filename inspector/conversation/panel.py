@@ -193,10 +193,12 @@ class Why:
 
     @cached_property
     def index(self) -> IndexTerms | None:
-        """The exact terms to show for the selected message; None if there are none.
+        """The exact terms to show for the selected message, or None.
 
-        For an index message, these are all terms of the index. For an evicted message, these are
-        its terms in the index in memory, and its terms that a user left out of this index.
+        - For an index message: all terms of this index.
+        - For an evicted message: the terms of this message that the index in memory lists, or that
+          a user left out of this index. None without such terms.
+        - For any other message: None.
         """
         if self.row.index is not None:
             return IndexTerms(self.row.index)
@@ -310,10 +312,11 @@ class Why:
 
     @property
     def compare_url(self) -> str:
-        """The URL that compares the policy in force with a higher limit. This limit would have kept
-        the message until it was needed, or until the shown step. "" if there is no such limit.
+        """The URL of a comparison of two limits: the limit in force, and the higher limit that
+        would have kept the message. "" if no such limit is known.
 
-        The page compares both policies over the history up to that moment.
+        The comparison ends where a fact of the message was needed again, or at the shown step if no
+        such need is known.
         """
         answer = self._state.selection.would_keep
         limit = answer.keeping.limit if answer and answer.keeping else None
@@ -425,14 +428,15 @@ class Why:
 
     @cached_property
     def kept(self) -> dict[str, list[str]]:
-        """The names of details that are stored with the message and belong to one format only, by
-        the name of that format.
+        """The names of the provider fields that are stored in the message's attributes, by format,
+        such as {"openai_chat": ["annotations"]}. An export to the same format restores these
+        fields.
         """
         return kept_in(getattr(self.row.message, "attributes", {}))
 
     @property
     def attributes(self) -> dict[str, object]:
-        """The message's attributes, without the details that are stored for one format only."""
+        """The message's attributes, without the provider fields (see `kept`)."""
         attributes = getattr(self.row.message, "attributes", {})
         return {name: value for name, value in attributes.items() if name not in self.kept}
 

@@ -18,10 +18,13 @@ from inspector.conversation.forecasts import would_become_stubs
 
 
 class NextToLeave(NamedTuple):
-    """The messages that leave next. `now` are those without a change, and `then` those after a
-    message is pinned or unpinned.
+    """The messages that leave next, before and after the previewed change (pinning or unpinning a
+    message).
 
-    `stubbed_then` are the tool results that are cleared first, before the messages in `then` leave.
+    - `now` are the messages that leave next without the change.
+    - `then` are the messages that would leave next after the change. Empty if none could leave.
+    - `stubbed_then` are the tool results that would be cleared after the change, before the
+      messages in `then` leave.
     """
 
     now: tuple[int, ...]

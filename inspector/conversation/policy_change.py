@@ -12,9 +12,9 @@ from inspector.conversation.forecasts import change_of_policy
 class PolicyChange:
     """What another policy would change in the messages that the model sees.
 
-    If the other policy has another estimator, all messages must be counted again. More than 5,000
-    messages are only counted again with `recount`; without it, LongRecount is raised. Also raises
-    the other exceptions of `simulation.simulate`.
+    If the policy has another estimator, all messages in memory must be counted again. Raises
+    LongRecount if more than 5,000 messages must be counted and `recount` is False. Also raises the
+    other exceptions of `simulation.simulate`.
     """
 
     def __init__(self, memory_id: str, policy: Policy, recount: bool) -> None:

@@ -46,10 +46,14 @@ def from_markdown(text: str) -> SafeString | None:
 
 
 def fields_of(text: str) -> list[tuple[str, str]] | None:
-    """Return the names and values of a JSON object as text.
+    """Return the names and values of a JSON object as text, such as [("city", "Paris"), ("tags",
+    "a, b")] for `{"city": "Paris", "tags": ["a", "b"]}`.
 
-    None for any other text, for an object with no names or too many, and for values that are nested
-    too deeply.
+    None in these cases:
+
+    - The text is not a JSON object.
+    - The object has no names, or more than 40.
+    - A value is an object or list that contains another object or list.
     """
     try:
         found = load_json(text)

@@ -210,7 +210,11 @@ def _left_by(memory: Memory, row: MessageDetail, detail: StepDetail | None) -> C
 
 
 def change_at(memory: Memory, n: int, detail: StepDetail | None) -> ChangeResult:
-    """Return the change of step `n`. If `detail` is already that step, no query is made."""
+    """Return the change of step `n`.
+
+    `detail` is a step that the caller has already read, or None. If this step is `n`, no query is
+    made.
+    """
     if detail is not None and detail.row.n == n:
         return detail.change
     return shown_change(memory, n)
@@ -228,10 +232,14 @@ def texts_of(
     part: slice,
     changes: Iterable[ChangeResult],
 ) -> dict[int, str]:
-    """Return the beginnings of the texts that a page shows, by message number. The texts are those
-    of the messages in `part` of the window, and of the first messages that `changes` evicted.
+    """Return the beginnings of the texts that a page shows, by message number. These are the texts
+    of:
 
-    `known` are texts that were already read, and are part of the result.
+    - the first message of the window, and the messages in `part` of the window.
+    - interrupted tool calls and their results.
+    - the first five messages that `changes` evicted.
+
+    The result also has all texts in `known`, which the caller has already read.
     """
     evicted = islice((each.seq for change in changes for each in change.evicted), EVICTED_SIZE)
     shown = (row.seq for row in (*window.rows[:1], *window.rows[part]))
@@ -241,8 +249,10 @@ def texts_of(
 
 
 def beginnings(memory_id: str, seqs: Iterable[int], size: int) -> dict[int, str]:
-    """Return the readable texts of some messages, cut to `size` characters, by the number of the
-    message.
+    """Return the first `size` characters of the texts of some messages, by message number.
+
+    For a tool call, the text ends with the tool's name and arguments. For a tool result, it begins
+    with the tool's name.
     """
     by_frame = Q(type__in=(MessageType.AI, MessageType.TOOL_EXECUTION_RESULT))
     rows = Message.objects.filter(memory_id=memory_id, seq__in=list(seqs)).annotate(

@@ -18,11 +18,13 @@ class BulkForm(forms.Form):
     """The form of an action on several conversations, which people choose on the overview.
 
     - The chosen conversations are the checked rows of the page, and those in `also`, a JSON list of
-      ids from other pages. With `every`, they are all conversations of the filtered list.
-    - `next` is the query string of this list, to which the site returns after the action.
-    - `branches` is a JSON list of branches to delete with the chosen conversations.
-    - The action `count` changes nothing. It asks how many of the chosen conversations are not in
-      the filtered list.
+      ids from other pages.
+    - If `every` is set, all conversations of the filtered list are chosen instead.
+    - `next` is the query string of the filtered list. The site returns to this list after the
+      action.
+    - `branches` is a JSON list of the ids of branches to delete with the chosen conversations.
+    - The action `count` changes nothing. The answer is how many of the chosen conversations are not
+      in the filtered list.
     """
 
     action = forms.ChoiceField(choices=[(name, name) for name in ACTIONS])
@@ -97,8 +99,8 @@ class CompactForm(forms.Form):
     """The form of a compaction: a summary, the messages that the summary replaces, and the number
     of exact terms to append.
 
-    `first` and `last` are positions in the window after `step`, counted from 1. So messages that
-    arrive while somebody writes do not change the choice.
+    `first` and `last` are the positions of the first and the last replaced message in the window
+    after `step`. They count from 1. Messages that arrive after this step do not change the choice.
     """
 
     summary = forms.CharField(

@@ -1,4 +1,6 @@
-"""Fields of forms: options of policies by their type, and texts that people type."""
+"""Form fields for the options of policies, and functions that read and clean the texts that people
+type.
+"""
 
 from __future__ import annotations
 
@@ -83,7 +85,8 @@ def option_field(name: str, type_: type, initial: object) -> forms.Field:
 
 
 def policy_of(kind: str, limit: int, options: Mapping[str, object]) -> Policy:
-    """Return a policy of this kind. An option that is empty in the form has its default.
+    """Return a policy with this kind, limit and options. An option whose value is None or "" gets
+    its default.
 
     Raises InvalidValue for options that exclude each other, and UnknownEstimator.
     """
@@ -93,10 +96,10 @@ def policy_of(kind: str, limit: int, options: Mapping[str, object]) -> Policy:
 
 
 def settings_digest(policy: Policy | None, labels: Mapping[str, str] | None = None) -> str:
-    """Return a digest of the policy and labels that a page shows.
+    """Return a SHA-256 value of a conversation's policy and labels.
 
-    A form on the page sends the digest back. So the site notices if somebody changed these settings
-    in the meantime.
+    A page puts this value into its form. When somebody sends the form, the site compares the value
+    with a new one. If the values differ, somebody changed the policy or labels in the meantime.
     """
     stored = policy.to_dict() if policy else {}
     settings = json.dumps([stored, labels], sort_keys=True, default=str)
@@ -104,8 +107,8 @@ def settings_digest(policy: Policy | None, labels: Mapping[str, str] | None = No
 
 
 def searchable(text: str) -> str:
-    """Return a search text, cut to 200 characters, without characters that no stored text has (NUL,
-    lone surrogates).
+    """Return a search text, stripped and cut to 200 characters. NUL and lone surrogates are
+    removed: no stored text contains these characters.
     """
     return text.replace("\0", "").encode(errors="ignore").decode().strip()[:SEARCH_LENGTH]
 

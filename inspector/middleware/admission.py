@@ -3,8 +3,10 @@ few.
 
 Django's ASGI handler starts a thread for each request at once, and the thread opens a database
 connection. Without a limit, writers waiting for one conversation could occupy all connections. A
-request that waits here has neither a thread nor a connection. All methods must run in the same
-event loop.
+request that waits here has neither a thread nor a connection.
+
+All methods of a `Places` object must run in the same event loop. Only `Places.beside` runs in
+another thread.
 """
 
 from __future__ import annotations
@@ -54,8 +56,8 @@ class Admission:
 
     - If too many requests wait already, a new request gets 503 with Retry-After at once. A request
       that has waited too long gets 503, too.
-    - While a response is sent, its request has neither a place nor a database connection. So
-      clients that read slowly occupy none.
+    - A request gives its place and its database connection back while its response is sent. So
+      clients that read slowly do not block other requests.
     - A caller gets at most four responses to reads at a time. The caller's other reads wait.
     """
 
@@ -146,11 +148,15 @@ class QueueFull(Exception):
 
 
 class Job(NamedTuple):
-    """The work that a request needs: to read, or to write.
+    """The work that a request needs. `is_write` is False for reads and simulations.
 
-    Jobs with the same `kind` and `memory_id` are done one after the other. The kinds are changes of
-    one conversation, changes of several conversations, and measurements, which take long. Jobs
-    without a `kind` may be done at the same time.
+    - `kind` says what the request does: changes of one conversation, changes of several
+      conversations, or measurements. It is "" for all other work.
+    - `memory_id` is the conversation that the request changes; "" if `kind` is not the changes of
+      one conversation.
+
+    Jobs with a `kind` are done one after the other if they have the same `kind` and `memory_id`.
+    Jobs without a `kind` may be done at the same time.
     """
 
     is_write: bool = False
@@ -232,10 +238,10 @@ class Places:
 
     @contextmanager
     def beside(self, loop: AbstractEventLoop) -> Iterator[None]:
-        """Hold a place within the context, for work in a thread outside the event loop. The place
-        that is reserved for reads is never taken.
+        """Wait for a place, and hold this place within the context. This method is for work in a
+        thread outside the event loop. `loop` is the event loop in which all other methods run.
 
-        Raises QueueFull.
+        The place that is reserved for reads is never taken. Raises QueueFull.
         """
         taking = asyncio.run_coroutine_threadsafe(self.take(Job(is_write=True)), loop)
         place = taking.result()
@@ -286,11 +292,12 @@ def job_of(scope: Scope) -> Job:
 
 
 def callers_of(scope: Scope) -> frozenset[str]:
-    """Return the keys that identify the caller of a request: API token and session, or else the
-    address.
+    """Return the keys that identify the caller of a request, such as `token abc` and `session xyz`.
+    If the request has neither a token nor a session, the only key is its address: `address
+    10.0.0.1`.
 
-    A request with a token and a session counts for both. Otherwise a made-up token beside a valid
-    session would evade the count.
+    A request with a token and a session has both keys, and the limits apply to each key. Otherwise
+    a client with a session could evade its limit by adding a made-up token to each request.
     """
     address, _ = scope.get("client") or ("", 0)
     headers = [(name, value.decode("latin1")) for name, value in scope.get("headers", ())]

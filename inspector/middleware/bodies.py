@@ -6,8 +6,9 @@ whose declared length is above the limit is refused at once. A body without a de
 refused as soon as it exceeds the limit. A body that arrives too slowly is refused, too: its
 connection would stay open forever.
 
-Under WSGI, InspectorMiddleware applies the same limits before the CSRF check, which parses forms.
-The same is true of a project whose asgi.py does not wrap Django in `with_live_streams`.
+Under WSGI, or if a project's asgi.py does not use `with_live_streams`, InspectorMiddleware applies
+only the size limits. It does so before the CSRF check, which parses forms.
+
 docs/operations.md has the table of the limits.
 """
 

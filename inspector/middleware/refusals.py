@@ -1,7 +1,13 @@
 """Refuses requests from an address that sent too many requests, before a view gets them.
 
-Requests that need no account are counted by address. The counting is that of REST framework, with
-its rates (DEFAULT_THROTTLE_RATES), as in the API.
+These requests are counted by address:
+
+- forms for pages that need no account
+- requests to views marked by `throttled`
+- requests that are refused because they have no valid session
+- requests whose body is refused
+
+As in the API, the rates are in REST framework's setting DEFAULT_THROTTLE_RATES.
 """
 
 from __future__ import annotations
@@ -72,10 +78,11 @@ def throttle_anonymous(request: HttpRequest) -> HttpResponse | None:
 
 
 def count_refused_body(problem: Problem, address: str) -> Problem:
-    """Count a refused body of an address. Return the given problem, or if the address has too many
-    refused bodies, a problem with status 429.
+    """Count a request from this address whose body is refused. Return `problem`, the reason for the
+    refusal. If too many bodies from the address were refused, return a problem with status 429
+    instead.
 
-    Each process counts separately, because the event loop must not wait for a cache.
+    Each process has its own count, because the event loop must not wait for a shared cache.
     """
     throttle = PerStranger()
     limit, seconds = throttle.num_requests, throttle.duration
@@ -140,8 +147,8 @@ async def _read_on(receive: Receive) -> None:
 
 
 def refusal_of(path: str, problem: Problem) -> HttpResponse:
-    """Return the response that tells a client about a problem, for a request that has reached
-    Django. `send_problem` sends the same response to other requests.
+    """Return the response for a problem: problem details for URLs of the API, otherwise a line of
+    text. `send_problem` sends the same text for a request that has not reached Django.
     """
     kind, body = _content(path, problem)
     return HttpResponse(body, kind, status=problem.status, headers=dict(problem.headers))

@@ -31,9 +31,11 @@ class Seen(NamedTuple):
     """The state of the site at the time of a count. The count is current while this state is the
     same.
 
-    `change` is the time of the newest change, in microseconds since 1970. `kept` is that of the
-    newest row of derived data. `erasure` is the number of the newest erasure in the audit log.
-    `day` is the start of today.
+    - `change` is the time of the newest change, in microseconds since 1970.
+    - `erasure` is the ID of the newest entry in the audit log about an erasure; 0 without entries.
+    - `kept` is the time at which the newest row of derived data was stored, in microseconds since
+      1970; 0 without rows.
+    - `day` is the start of today.
     """
 
     change: int

@@ -21,16 +21,19 @@ DAYS = 14
 
 @dataclass(frozen=True)
 class Cases:
-    """The conversations that have a flag. Each of these conversations is one case.
+    """The conversations that have a flag. Each of these conversations counts as one case.
 
     - `count` is the number of cases.
-    - `since` is when the oldest case began. `newest` is the ID of the conversation with the newest
-      case. If the flag does not record when its cases began, `newest` is the conversation that
-      changed last.
-    - `by_day` has the number of cases that began on each of the last days, today last. `begun` is
-      the same, but also counts cases that were repaired later.
-    - `ids` are the IDs of the conversations, if there are at most 50 and the flag's line needs them
-      for a link; otherwise empty.
+    - `since` is when the oldest case began.
+    - `by_day` has the number of cases that began on each of the last days, today last.
+    - `newest` is the ID of the conversation whose case began last; "" without cases.
+    - `begun` has the highest number that `by_day` has had so far for each day. So cases that were
+      repaired later are included. It is empty if the overview is filtered.
+    - `ids` are the IDs of the conversations, if the link of the flag's line on the overview lists
+      them. Otherwise it is empty, such as for more than 50 conversations.
+
+    If the flag does not record when its cases began, `since` is None, and `by_day`, `begun` and
+    `ids` are empty. `newest` is then the conversation that changed last.
     """
 
     count: int

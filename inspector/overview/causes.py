@@ -100,8 +100,8 @@ class Closed:
 
     @property
     def title(self) -> str:
-        """The title of the cause for past cases; the usual title if there is none. A part of a
-        cause, such as one rule of a provider, always has the usual title.
+        """The title of the cause. This is the flag's own title for past cases, such as "Users
+        repeated", or else the flag's usual title.
         """
         past = self.flag.cases.past
         return self.flag.title if "." in self.name or past is None else past.title
@@ -165,10 +165,14 @@ class Headlines:
     - `causes` are the causes with a line. `needing` is the number of conversations in these lines,
       each counted once.
     - `more` are causes with a line that rooms (features) have found.
-    - `folded` are causes whose line is folded or muted.
+    - `folded` are causes without a line: muted causes, causes after the first four, and causes that
+      never have a line.
     - `resolved` are causes that some conversations had earlier today, and no conversation has now.
-    - `closed` are causes that ended after a change of a policy or label.
-    - `questions` are forms that rooms add. `over_time` is what rooms say about changes over time.
+    - `closed` are causes that ended after a change of a policy or label. It is empty if the
+      overview is filtered.
+    - `questions` are forms that rooms add.
+    - `over_time` is what a room adds about changes over time, such as a table of figures; None if
+      rooms add nothing or were not asked.
     """
 
     counted: Counted
@@ -269,12 +273,14 @@ def kept_seconds(took: float) -> float:
 def counted_headlines(
     moment: int, query: OverviewQuery | None = None, with_strip: bool = True
 ) -> Headlines:
-    """Count the conversations that match the filters of `query`, by default all, in one database
-    snapshot.
+    """Return the lines and counts at the top of the overview, counted now in one database snapshot.
 
-    `moment` is kept with the counts and filters nothing: the time of the newest change that the
-    caller knows. Without `with_strip`, the parts that rooms (features) add about changes over time
-    are left out.
+    - `moment` is the time of the newest change that the caller knows, in microseconds since 1970.
+      The function only stores it in the result.
+    - The lines count the conversations that match the filters of `query`, by default all. The
+      search, the flag and the day of `query` are ignored for this.
+    - The statistics in `counted` are about all conversations.
+    - If `with_strip` is False, the result has no `over_time`.
     """
     query = query or OverviewQuery()
     unflagged = replace(query, flagged="", day="", sort="activity", q="")

@@ -41,11 +41,14 @@ class Common:
     """What most conversations with the same cause have in common, such as a tenant or a model. Each
     conversation with the cause is one case.
 
-    - `cases` is the number of cases, and `tenants` the number of their tenants.
-    - `values` are the common values; empty if no value stands out.
-    - `count` is the number of cases with these values, and `since` is when the oldest of them
-      began. Without `values`, `since` is when the oldest case of all began.
-    - `newest` is the ID of the conversation whose case began last; "" if not all cases were read.
+    - `cases` is the number of cases that were compared.
+    - `tenants` is the number of different tenants. All conversations without a tenant count as one
+      tenant.
+    - `values` are the common values; empty if there is no common value.
+    - `count` is the number of cases that have these values; 0 without `values`.
+    - `since` is when the oldest case with these values began. Without `values`, it is when the
+      oldest case of all began. None if no time is known.
+    - `newest` is the ID of the conversation whose case began last; "" if this is not known.
     """
 
     cases: int

@@ -66,8 +66,11 @@ class Chip:
 
 @dataclass(frozen=True)
 class Menu:
-    """The values to choose from for a filter that is not set. `at` is when the conversations with
-    these values were counted; None if nothing has changed since.
+    """A menu of values for a filter that is not set.
+
+    - `name` is the title of the menu, such as "Tenant". `chips` are the buttons for its values.
+    - `at` is when the numbers on the buttons were counted. None if they include the newest change,
+      or if the menu has no numbers.
     """
 
     name: str
@@ -127,7 +130,9 @@ class OverviewQuery:
 
     @classmethod
     def read(cls, parameters: Mapping[str, str]) -> OverviewQuery:
-        """Read the parameters of a URL."""
+        """Return the query that the parameters of a URL describe. Unknown values are left out, and
+        texts are cut to 200 characters.
+        """
         texts = {name: searchable(parameters.get(name, "")) for name in PARAMETERS}
         flag = searchable(parameters.get("flag", ""))  # the API's name of the parameter
         texts["flagged"] = texts["flagged"] or flag
@@ -194,8 +199,10 @@ class OverviewQuery:
 
     @cached_property
     def cases(self) -> int | None:
-        """The number of cases in the listed conversations that began on the chosen day. None if no
-        day is chosen, or no flag that records its past cases.
+        """The number of cases of the chosen flag on the chosen day, in the listed conversations.
+        Cases that were repaired later are included.
+
+        None if no day or no flag is chosen, or if the flag's past cases are not counted.
         """
         if self._cases_on is None:
             return None
@@ -218,12 +225,14 @@ class OverviewQuery:
 
     @property
     def searches_ids_only(self) -> bool:
-        """Whether the search text is so short that messages are not searched."""
+        """Whether the search finds only IDs and labels, and no messages. This is so for one or two
+        ASCII characters, which nearly every message contains.
+        """
         return bool(self.q) and not searches_messages(self.q)
 
     @property
     def is_short(self) -> bool:
-        """Whether the search text has too few characters for the search index."""
+        """Whether the search text has fewer than three characters, too few for the search index."""
         return len(self.q) < SHORTEST
 
     @property
@@ -247,9 +256,11 @@ class OverviewQuery:
 
     @property
     def lab(self) -> str:
-        """The URL of the lab with the search, the label and the flag of this list, but no other
-        filter. "" without the lab, without a flag, or if the flag does not record when its cases
-        began.
+        """The URL of the lab, with the search, label and flag of this list. All other filters are
+        left out.
+
+        "" if the lab is not installed, if no flag is chosen, or if the flag does not record when
+        its cases began.
         """
         if not _newest_at(self.flagged):
             return ""
@@ -310,8 +321,9 @@ class OverviewQuery:
 
     @cached_property
     def counts(self) -> Counts:
-        """The number of conversations that would match with one more filter, by the filter's name
-        and value. The key `("", "")` has the number without a further filter.
+        """The number of conversations that this query would find with a filter set to a value, by
+        the filter's name and value. The value replaces the filter's current value. The key `("",
+        "")` has the number for the unchanged query.
 
         A number is None if a search finds too many to count.
         """

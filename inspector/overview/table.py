@@ -96,9 +96,9 @@ class HitLine:
 class Hit(HitLine):
     """A search result on the overview: the best match in a conversation, as one line.
 
-    `no_room` is the reason why no message can be added, or None. It decides the words for a message
-    that a lowered limit hides: "leaves at the next add", or "over the limit" if there can be no
-    add.
+    `no_room` is the reason why no message can be added to the conversation; None if there is room.
+    It decides the words for a matching message that a lowered limit hides: "over the limit". If
+    there is room, the words are "leaves at the next add".
     """
 
     def __init__(self, mention: BestMatch, words: str, no_room: NoRoom | None) -> None:
@@ -221,11 +221,12 @@ class Row:
 
     @property
     def find(self) -> str:
-        """The query string that opens the conversation with the search; "" if no text of the
-        conversation matches.
+        """The query string of a link that opens the conversation with a search; "" if no text of
+        the conversation matches.
 
-        If the best match does not have the words as a phrase, the search is for its longest
-        matching word. If such a match is in history, the URL also selects its message.
+        - If the best match has the words as a phrase, the link searches for all words.
+        - Otherwise the link searches for the longest word that matches. If the match is a message
+          in history, the link also selects this message.
         """
         found = self.hit or self.line_beside
         if not found:

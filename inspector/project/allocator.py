@@ -1,8 +1,11 @@
-"""Makes the memory of large responses return to the operating system.
+"""Makes glibc return the memory of large responses to the operating system.
 
-By default, glibc returns a freed large block only if the block was mapped separately. Each freed
-block raises the size from which blocks are mapped separately, up to 32 MB. Smaller blocks then come
-from heaps, which keep their memory. Source: mallopt(3), M_MMAP_THRESHOLD.
+glibc gets a large block from the system by mmap, and returns the block as soon as it is freed. All
+other blocks come from heaps, which keep freed memory.
+
+By default, the size from which glibc uses mmap grows: freeing a block raises this size to that of
+the block, up to 32 MB. Then large responses come from heaps. A fixed size prevents this. Source:
+mallopt(3), M_MMAP_THRESHOLD.
 """
 
 from __future__ import annotations

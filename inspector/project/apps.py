@@ -44,8 +44,8 @@ class Admin(admin_apps.AdminConfig):
 
 
 class AdminSite(admin.AdminSite):
-    """The admin site, whose script with translations is always in English. InspectorMiddleware sets
-    no language for pages, and the script needs a language.
+    """The admin site, which always serves Django's JavaScript translations in English. Their view
+    needs an active language, and InspectorMiddleware deactivates the language.
     """
 
     def i18n_javascript(

@@ -1,4 +1,6 @@
-"""The ASGI application: Django, live streams, and limits around both."""
+"""The ASGI application of the inspector's own project: Django with a limit for simultaneous
+requests, live streams, and limits for request bodies.
+"""
 
 import gc
 import os

@@ -1,12 +1,10 @@
-"""Reads environment variables with the package environs, and checks what production requires of
-them.
+"""Reads environment variables with the package environs, and checks their values.
 
-The package django-environ is not used: it would read a misspelt flag as false, and
-CHATMEMORY_PRODUCTION would then start an open site.
+An invalid value stops the start. The error names the variable, but not the value, which may hold a
+password. An empty value does not count as unset: it must be valid, too.
 
-An invalid value stops the start with an error that names its variable. The error does not repeat
-the value, which may hold a password. An empty value counts as a value, not as unset: it is refused
-unless it is valid.
+The package django-environ is not used, because it reads a misspelt flag as false. A misspelt value
+of CHATMEMORY_PRODUCTION would then start the site without HTTPS.
 """
 
 from __future__ import annotations
@@ -66,9 +64,11 @@ def number(name: str, default: int, minimum: int = 0, maximum: int = 10**9) -> i
 
 
 def bounds(app: str, *names: str) -> dict[str, int]:
-    """Return the size limits that environment variables set, by name. Unset variables are left out.
+    """Return the whole numbers in environment variables, such as size limits, by name. Unset
+    variables are left out.
 
-    If `app` is CHATMEMORY, the name `PUT_BYTES` stands for the variable CHATMEMORY_PUT_BYTES.
+    `bounds("CHATMEMORY", "PUT_BYTES")` reads the variable CHATMEMORY_PUT_BYTES, and returns
+    `{"PUT_BYTES": 1000}` if its value is 1000.
     """
     return {name: env.int(f"{app}_{name}") for name in names if f"{app}_{name}" in os.environ}
 
@@ -90,8 +90,8 @@ def earlier_secrets(name: str) -> list[str]:
 
 
 def redis(name: str) -> str:
-    """Return the URL of a Redis server in a variable; "" if unset. The variable needs the extra
-    `redis`.
+    """Return the URL of a Redis server from an environment variable, or "" if the variable is
+    unset. A URL is refused if the extra `redis` is not installed.
     """
     return env.str(name, "", validate=[_REDIS_URL, _has_a_port, _is_installed])
 
@@ -113,27 +113,31 @@ def _is_installed(url: str) -> None:
 
 
 def folder(name: str, default: Path) -> Path:
-    """Return the path of a folder in a variable; the default if the variable is unset."""
+    """Return the path of a folder from an environment variable, or the default if the variable is
+    unset.
+    """
     named = validate.Length(min=1, error="must name a folder")
     return Path(env.str(name, str(default), validate=named))
 
 
 def hosts(name: str, *default: str) -> list[str]:
-    """Return the host names in a variable, separated there by commas; the default if the variable
-    is unset.
+    """Return the host names from an environment variable, which lists them separated by commas.
+    Return the default names if the variable is unset.
     """
     some = validate.Length(min=1, error="must name at least one host")
     return list(env.list(name, default, subcast=str.strip, validate=[some, _each(_HOST)]))
 
 
 def origins(name: str) -> list[str]:
-    """Return the origins in a variable, separated there by commas; [] if unset."""
+    """Return the origins from an environment variable, such as `https://memory.example.org`,
+    separated there by commas. Return [] if the variable is unset.
+    """
     return list(env.list(name, [], subcast=str.strip, validate=_each(_ORIGIN)))
 
 
 def networks(name: str, default: str) -> list[str]:
-    """Return the addresses and networks in a variable, such as 10.0.0.0/8, separated there by
-    commas; the default if the variable is unset.
+    """Return the IP addresses and networks from an environment variable, such as `10.0.0.0/8`,
+    separated there by commas. Return a list with the default if the variable is unset.
     """
     return list(env.list(name, [default], validate=_each(_is_network)))
 
@@ -159,16 +163,17 @@ DatabaseSettings = dict[str, Any]  # each key has a type of its own
 
 
 def database(name: str, default: str) -> DatabaseSettings:
-    """Return the SQLite or PostgreSQL database whose URL is in a variable, as an entry of Django's
-    DATABASES; the default URL applies if the variable is unset.
+    """Return the settings of a SQLite or PostgreSQL database, as an entry of Django's DATABASES. An
+    environment variable has the URL of the database. The default URL is used if the variable is
+    unset.
     """
     env.str(name, default, validate=_DATABASE_URL)
     return dict(env.dj_db_url(name, default))
 
 
 def check_production(debug: bool, hosts: Sequence[str]) -> None:
-    """Raise ImproperlyConfigured if a variable makes the site unsafe in production. The error names
-    the variable.
+    """Raise ImproperlyConfigured if the secret key, `debug` or the allowed `hosts` make the site
+    unsafe in production. The error names the environment variable that must change.
     """
     secret = env.str("CHATMEMORY_SECRET_KEY", "")
     if len(secret) < SECRET_LENGTH or len(set(secret)) < SECRET_CHARACTERS:

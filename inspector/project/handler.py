@@ -19,8 +19,8 @@ class Handler(ASGIHandler):
     _middleware_chain: Callable[..., object]
 
     def load_middleware(self, is_async: bool = False) -> None:
-        """Load the middleware for synchronous views. The handler itself still responds
-        asynchronously.
+        """Load all middleware as for a synchronous handler, and ignore `is_async`. Then make the
+        chain of middleware awaitable, because this handler awaits it.
         """
         super().load_middleware(is_async=False)
         chain = self._middleware_chain

@@ -21,12 +21,12 @@ ACCEPTED_SECONDS = 1
 
 
 class Server(uvicorn.Server):
-    """A uvicorn server with a thread that computes derived data and, on a large site, the counts of
-    the overview. `announcement` is printed once requests are accepted.
+    """A uvicorn server with a background thread that computes derived data. On a large site, this
+    thread also counts the conversations for the overview.
 
-    The server stops without refusing a request. First, rooms (plug-in features) end whatever would
-    prevent the stop, such as live streams. Then connections that are already accepted are answered.
-    With Gunicorn's own ASGI worker, open live streams would delay the stop.
+    `announcement` is a text that is printed once the server accepts requests. When the server
+    stops, it sends the signal `server_stopping`, so that rooms end long responses, such as live
+    streams.
     """
 
     def __init__(self, config: uvicorn.Config, announcement: str = "") -> None:

@@ -78,8 +78,9 @@ class CollectedFiles(CompressedManifestStaticFilesStorage):  # type: ignore[misc
             self._remove_all_but(before | {*self.hashed_files.values()})
 
     def add_stats_to_manifest(self) -> None:
-        """Store in the manifest a digest of all files that are collected, instead of their sizes
-        and times.
+        """Store in the manifest one SHA-256 digest of the names and contents of all installed
+        static files. `is_current` needs this digest. The library's own method would store sizes and
+        times of files instead.
         """
         manifest = json.loads(self.read_manifest()) | {_SOURCES: _digest_of_sources()}
         self.manifest_storage.delete(self.manifest_name)

@@ -1,8 +1,7 @@
 """The gunicorn worker class that deploy/gunicorn.conf.py names. It needs the extra `serve`.
 
-A client that connects through a unix socket has no address: the proxy adds the address at the end
-of X-Forwarded-For. Earlier entries of that header are only trusted if a trusted proxy added them,
-as for any other connection.
+A connection through a unix socket has no client address. The address is then read from
+X-Forwarded-For: it is the last entry that is not the address of a trusted proxy.
 """
 
 from __future__ import annotations
@@ -78,9 +77,9 @@ class Worker(UvicornWorker):  # type: ignore[misc]  # the library has no types
 
 
 def behind_unix_socket(application: Application, trusted: Sequence[str]) -> Application:
-    """Return an application for connections through a unix socket. Requests get the client address
-    that the proxy sent, or no address if the proxy sent none. `trusted` are the addresses of
-    further trusted proxies.
+    """Wrap an ASGI application for connections through a unix socket. Each request gets the client
+    address from X-Forwarded-For, or None if the proxy did not send this header. `trusted` are the
+    addresses of other proxies whose entries in this header are skipped.
     """
 
     async def without_socket(scope: Scope, receive: Receive, send: Send) -> None:

@@ -1,7 +1,7 @@
-"""Advice on which policy fits a conversation: as a card for pages, and as the effect of a policy
-before it is set.
+"""Advice on which policy fits a conversation, as a card for pages. A preview shows the effect of a
+policy before it is set.
 
-A room measures conversations; without this room, there is no advice. Prices are those of the
+Without a room that measures conversations, there is no advice. By default, prices are those of the
 provider in use. Sending everything is advised only if the prompt fits into the context window of
 all models in use.
 """
@@ -69,10 +69,10 @@ class AdviceCard:
 
     - `memory_id`: the ID of a single conversation; "" for several.
     - `of_client`: whether a client decides the window of the single conversation.
-    - `kept`: a further option whose cost the card compares with the cost today, or None; see
-      `beside`.
+    - `kept`: a policy with its figures, whose cost the card compares with the cost today; or None.
+      An example is a policy whose limit would have kept a fact.
 
-    A card equals only itself, so that its markup can be cached without comparing the whole advice.
+    Cards are compared by identity, because comparing their advice would be slow.
     """
 
     advice: Advice
@@ -176,8 +176,8 @@ class AdviceCard:
         return page_url("adopt", self.memory_id) if self.memory_id and not self.of_client else ""
 
     def keeping(self, policy: Policy) -> AdviceCard:
-        """Return this card with a further policy as `kept`, such as a policy whose limit would have
-        kept a fact. Its figures are measured now if the advice lacks them.
+        """Return this card with `policy` and its figures as `kept`. If the advice has no figures
+        for this policy, the figures are measured now. If this is impossible, `kept` is None.
         """
         option = self.advice.at(policy)
         if option is None and (preview := preview_of({self.memory_id: policy})):
@@ -185,8 +185,8 @@ class AdviceCard:
         return self.beside(option)
 
     def beside(self, option: Option | None) -> AdviceCard:
-        """Return this card with `option` as `kept`. An option is a policy with its figures; None if
-        these are unknown.
+        """Return this card with `option` as `kept`. An option is a policy with its figures.
+        `option` is None if the figures are unknown.
         """
         return replace(self, kept=option)
 
@@ -205,8 +205,8 @@ class AdviceCard:
 
     @property
     def offers_kept(self) -> bool:
-        """Whether pages may offer the policy of `kept`; see `offers`. If `kept` is None, they may,
-        unless a client decides the window.
+        """Whether pages may offer the policy of `kept`; see `offers`. If `kept` is None, this is
+        True unless a client decides the window.
         """
         return not self.of_client if self.kept is None else self.offers(self.kept)
 
@@ -232,7 +232,9 @@ class AdviceCard:
 
     @property
     def others(self) -> list[OtherWay]:
-        """The good options besides the advised policy, which the card shows, too."""
+        """At most three options that the card shows besides the advised policy. No other option is
+        better than these in every way.
+        """
         return [OtherWay(self.advice, each) for each in self.advice.others]
 
     @property
@@ -242,7 +244,7 @@ class AdviceCard:
 
 @dataclass(frozen=True)
 class OtherWay:
-    """Presents a good option besides the advised policy: its name and its effect."""
+    """Presents an option of `AdviceCard.others`: the name of its policy, and its effect."""
 
     advice: Advice
     option: Option
@@ -297,17 +299,20 @@ def advice_of(view: ConversationState) -> AdviceCard | None:
 
 
 def policy_to_adopt(policy: Policy | None, memory_id: str) -> Policy:
-    """Return the policy to set, so that the conversation then uses `policy`; see `policy_to_set`.
-    Raises MemoryNotFound, and InvalidValue if a client decides the window.
+    """Return the policy to set on a conversation in order to use `policy`; see `policy_to_set`.
+    None means sending everything. Raises MemoryNotFound, and InvalidValue if a client decides the
+    window.
     """
     in_force = conversations.policy(memory_id)
     return policy_to_set(policy, None if ids_of_clients([memory_id]) else in_force)
 
 
 def policy_to_set(policy: Policy | None, in_force: Policy | None) -> Policy:
-    """Return the policy to set, so that a conversation then uses `policy`. Usually, this is
-    `policy` itself. None means sending everything: then return the policy `in_force` with
-    `meters_only`, so that nothing leaves memory.
+    """Return the policy to set on a conversation in order to use `policy`: `policy` itself, unless
+    it is None.
+
+    None means sending everything. For None, return the conversation's present policy, `in_force`,
+    with `meters_only`, so that nothing leaves memory.
 
     Raises InvalidValue if `in_force` is None, because then a client decides the window.
     """
@@ -333,8 +338,8 @@ class Preview:
 
     @property
     def warning(self) -> str:
-        """A warning that sending everything is better, or that some conversations would then cost
-        more than sending everything. "" without such a reason.
+        """A warning if the new policies cost more than sending everything; else "". The warning
+        says that sending everything is better, or how many conversations would cost more.
         """
         return words.effect_warning(self.effect)
 
@@ -345,7 +350,9 @@ class Preview:
 
     @property
     def unknown(self) -> str:
-        """The sentence that pages show if the effect is unknown. It says why."""
+        """A sentence that says why the effect is unknown. Pages show the sentence in place of the
+        effect's figures.
+        """
         return words.unknown_effect(self.effect)
 
     @property

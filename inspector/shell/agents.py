@@ -21,8 +21,8 @@ TEXT = 400  # characters of a message in an answer
 
 
 class Answer:
-    """The answer of a tool: lines of text, values for JSON, and the URL of the page that shows the
-    same.
+    """The answer of a tool: lines of text (`words`), `values` for JSON, and the `url` of the page
+    that shows these values. `url` can be None.
     """
 
     def __init__(self, words: Iterable[str], url: str | None, **values: object) -> None:

@@ -24,8 +24,8 @@ class Bar(NamedTuple):
 
 
 def bars_of(days: Sequence[int], marked: int | None = None) -> list[Bar]:
-    """Return a bar for each number in `days`, today last. `marked` is the index of the day of a
-    policy change, or None.
+    """Return a bar for each day. `days` has the number of conversations for each day, today last.
+    `marked` is the index of the day of a policy change, or None.
     """
     most, last = max(*days, 1), len(days) - 1
     heights = [HEIGHT * count / most if count else 1 for count in days]

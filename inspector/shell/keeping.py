@@ -27,12 +27,15 @@ logger = logging.getLogger(__name__)
 
 
 class KeeperThread(Thread):
-    """A thread that computes derived data in rounds until it is stopped. A failure is logged once,
-    and the next round tries again. Between rounds, the thread has no database connection.
+    """A thread that computes derived data in rounds until it is stopped. Between rounds, the thread
+    has no database connection.
 
-    The functions in `also` are called after each round. On servers that limit the number of
-    requests at a time, a round counts as a request: it runs within the context manager that `place`
-    returns.
+    After a failure, the next round tries again. Of several failures in a row, only the first is
+    logged.
+
+    - `also`: functions to call at the end of each round.
+    - `place`: returns a context manager for each round. With it, the server counts a round as a
+      request when it limits the number of requests at a time.
     """
 
     def __init__(

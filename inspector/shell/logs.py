@@ -1,7 +1,8 @@
-"""Log lines as text or as JSON. A line has the ID of its request.
+"""Formats log records as text or as JSON, each with the ID of its request.
 
-No line quotes a message of a conversation (docs/adr/0017). The text of an error can quote one, so
-errors are logged by type and position in the code. The ADR also says why no library is used.
+No record quotes a message of a conversation (docs/adr/0017). The text of an error can quote a
+message, so errors are logged by type and position in the code. The ADR also says why no logging
+library is used.
 """
 
 from __future__ import annotations

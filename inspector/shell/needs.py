@@ -1,5 +1,5 @@
-"""When a message was needed again after it left memory, as a room tells it to the conversation
-page.
+"""What a room tells the conversation page about a message that left memory: when the message was
+needed again.
 """
 
 from __future__ import annotations

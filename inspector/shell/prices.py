@@ -37,10 +37,10 @@ OPENAI = UsualCache()
 
 
 def usual() -> UsualCache:
-    """Return the cache of the first provider in use that has cache prices; without any, the cache
-    of OpenAI.
+    """Return the prompt cache of the first provider in use that has cache prices. If no provider in
+    use has cache prices, return the cache of OpenAI.
 
-    The cache has a model only if exactly one model of the provider is in use.
+    The `model` is set only if exactly one model of the provider is in use.
     """
     use = providers_in_use() or {}
     found = next((name for name in use if name in CACHES), None)
@@ -51,8 +51,9 @@ def usual() -> UsualCache:
 
 
 class Preset(NamedTuple):
-    """A choice of cache prices on a page: those of a provider, or the reader's own. `label` is the
-    text of the choice, and `words` the prices in words.
+    """A choice of cache prices on a page: those of a provider, or the reader's own. `name` is the
+    provider's name in URLs, or "own". `label` is the text of the choice, and `words` the prices in
+    words.
     """
 
     name: str
@@ -120,8 +121,12 @@ class ChosenPrices:
 
     @property
     def prices(self) -> Prices:
-        """The prices to calculate with. With cache prices of a provider, a missing input price
-        counts as 1, so that costs are relative. Without cache prices, tokens are compared.
+        """The prices to calculate with.
+
+        - If a provider's cache prices apply, a missing input price counts as 1. Costs are then
+          relative.
+        - Without cache prices, pages compare numbers of tokens instead of costs. The same applies
+          if the URL has a price for `cached`, but none for `input`.
         """
         whole = self.input or ONE
         cached, write = self.cached, self.write
@@ -134,7 +139,7 @@ class ChosenPrices:
 
     @property
     def named(self) -> Prices:
-        """The prices to calculate with, together with the words of `prices_of`."""
+        """The same as `prices`, with the words of `prices_of` as the `source`."""
         return replace(self.prices, source=self.prices_of)
 
     @property
@@ -175,7 +180,9 @@ class ChosenPrices:
 
     @property
     def source_words(self) -> str:
-        """The source and the date of the prices, in words."""
+        """The source and the date of the prices, such as `as of 1 Nov 2026`, followed by remarks on
+        the prices of a provider. "" if nothing is known.
+        """
         chosen = self.chosen
         as_of = self.as_of or (written(chosen.as_of, "date") if chosen else "")
         says = chosen.says if chosen and not self.source else ""

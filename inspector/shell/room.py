@@ -72,12 +72,16 @@ class Fragment:
 
 @dataclass(frozen=True)
 class View:
-    """What a room shows on the conversation page instead of a stored step, such as a simulation.
+    """A view that a room shows on the conversation page instead of the stored step, such as a
+    simulation.
 
-    - `caption`, `panel`: shown instead of the step's own, unless None.
-    - `tried`: URL parameters of this view, which links within the page keep.
-    - `is_lasting`: whether the link to the live page and the forms of other rooms keep `tried`,
-      too.
+    - `state`: what the view shows.
+    - `caption`, `panel`: replace the caption and the panel of the step. With None, those of the
+      step remain.
+    - `tried`: URL parameters of the view, such as `limit`. Links to other steps keep these
+      parameters.
+    - `is_lasting`: whether the link to the live page and the forms of other rooms keep these
+      parameters, too.
     """
 
     state: ConversationState
@@ -116,8 +120,8 @@ class Part(Fragment):
     """A part that a room adds to the conversation page at a `place`. Parts at the same place are
     sorted by `order`.
 
-    - `dots`: CSS classes of dots on the timeline, by step.
-    - `asks_to_be_seen`: whether a phone first shows the panel with this part, instead of memory.
+    - `dots`: CSS classes of dots that the part adds to the timeline, by step.
+    - `asks_to_be_seen`: whether a phone first shows the panel, which has this part, and not memory.
     - `awaits`: whether the part waits for derived data. The page is then updated when the data is
       stored.
     """
@@ -131,8 +135,8 @@ class Part(Fragment):
 
 @dataclass(frozen=True)
 class Badge(Fragment):
-    """A badge of a room in a row of the overview. `words` say the same to coding agents, which see
-    no HTML.
+    """A badge of a room in a row of the overview. `words` is the text of the badge for coding
+    agents, which see no HTML. With "", agents do not see the badge.
     """
 
     words: str = ""
@@ -140,11 +144,11 @@ class Badge(Fragment):
 
 @dataclass(frozen=True)
 class HitBeside:
-    """A hit of a search in a text that a room stores beside the history, such as a recorded
-    request.
+    """A search hit in a text that a room stores beside the history, such as a recorded request.
 
-    `where` says what the text is, such as `sent in call 3, not in history`. `url` is the page of
-    the text.
+    - `text`: an excerpt with the words that somebody searched.
+    - `where`: where the text comes from, such as `sent in call 3, not in history`.
+    - `url`: the page that shows the text.
     """
 
     text: str
@@ -177,8 +181,15 @@ class Muted:
 
 
 class Listed(Protocol):
-    """The list of conversations that the overview shows: its URL parameters, its filter, and links
-    to other lists.
+    """The list of conversations that the overview shows, for the hooks of rooms.
+
+    - `split`: how the table over time is grouped, such as `tenant`; "" for the default.
+    - `span`: the period of the table over time, such as `24h`; "" for the default.
+    - `flagged`: the name of the chosen flag, or "".
+    - `which`: the filter of the list.
+    - `is_all`: whether the list has no search and no filter. A chosen flag does not count as a
+      filter.
+    - `link`: returns the query string of the list with changed URL parameters.
     """
 
     @property
@@ -201,12 +212,12 @@ class Listed(Protocol):
 
 @dataclass(frozen=True)
 class Told:
-    """Whether a change of a policy or label helped against a problem (a flag), as a room found.
+    """What the overview says about a cause: whether a change of a policy or label helped.
 
-    - `effect`: a sentence about the change.
-    - `closed_at`: when the problem ended; None while it continues.
-    - `is_again`: whether the problem had ended and began again.
-    - `is_shown`: whether the overview still shows a problem that has ended.
+    - `effect`: a sentence about the change, or "".
+    - `closed_at`: when the cause ended; None while it continues.
+    - `is_again`: whether the cause had ended and began again.
+    - `is_shown`: whether the overview still shows the cause after its end.
     """
 
     effect: str = ""
@@ -239,11 +250,11 @@ class OverTime:
 
     - `strip`: the table of figures over time, shown above the causes.
     - `causes`: further causes that the room found.
-    - `told`: whether a change helped, by the name of a flag or of a part of a flag, such as one
-      rule of a provider.
-    - `facets`: the values to offer for each filter, by the filter's name. Each is a value, its
-      number of conversations, and its words if they differ from the value.
-    - `at`: when these numbers were computed.
+    - `told`: whether a change of a policy or label helped, by the name of the cause's flag. A flag
+      may have parts, such as a rule of a provider. Then the keys are the names of the parts.
+    - `facets`: the values that each filter offers, by the filter's name. An entry is a value, its
+      number of conversations, and the words to show instead of the value.
+    - `at`: when the stored figures were computed; None if they were computed for this request.
     """
 
     strip: Fragment
@@ -274,8 +285,11 @@ class SiteRoom(kernel.Room):
     def observing(
         self, method: str, headers: Mapping[str, str]
     ) -> AbstractContextManager[RecordAnswer] | None:
-        """Return a context manager that surrounds a request. It yields a function, which is called
-        with the answer. Return None if the room does not observe requests.
+        """Return a context manager in which a request is answered; None if the room does not
+        observe the request.
+
+        The context manager yields a function. After the answer, this function is called with the
+        method, route, status and seconds.
         """
         return None
 
@@ -286,11 +300,15 @@ class SiteRoom(kernel.Room):
         return None
 
     def view(self, view: ConversationState) -> View | None:
-        """Return what the page shows instead of a stored step, if the URL asks for this. Otherwise
-        return None.
+        """Return the view that the page shows instead of the stored step, or None if the URL asks
+        for no such view.
 
-        `view.query.room_parameters` has the room's URL parameters as text. `view.read` has what the
-        room has read for this page already. An exception makes the request fail.
+        `view.query.room_parameters` has the room's URL parameters as text. `view.read` has values
+        that rooms have already read for this page.
+
+        If this hook raises InvalidValue or NoRoomBesidePins, the page shows the stored step.
+        `view.read["problem"]` then has the text of the error. Any other exception makes the request
+        fail.
         """
         return None
 
@@ -300,20 +318,22 @@ class SiteRoom(kernel.Room):
         policies: Mapping[str, Policy] | None = None,
         rules: CacheRules | None = None,
     ) -> Sequence[Measured] | None:
-        """Return the figures of conversations; advice is derived from these figures. Return None if
-        the room measures nothing.
+        """Return the figures from which advice about conversations is derived. Return None if the
+        room measures nothing.
 
-        `policies` has further policies whose figures are needed, by conversation ID. `rules` are
-        those of a prompt cache; without them, the cache of the provider in use counts.
+        - `policies`: the policy to measure, by conversation ID. For all other conversations, the
+          room chooses the policies.
+        - `rules`: the rules of the prompt cache to calculate with; None for the cache of the
+          provider in use.
         """
         return None
 
     def next_need(self, view: ConversationState) -> NextNeed | None:
-        """Return the incident in which the selected message was needed again after it left memory;
-        the result has no incident if the message was not needed. Return None if the room does not
-        know.
+        """Return when the selected message was needed again after it left memory. Return None if
+        the room does not know.
 
-        The message is `view.selection.row`; it left by the change `view.selection.left_by`.
+        `view.selection.row` is the message, and `view.selection.left_by` is the change by which it
+        left. If the message was not needed again, the `incident` of the result is None.
         """
         return None
 
@@ -367,7 +387,8 @@ class SiteRoom(kernel.Room):
         """Return the best hit of a search in texts that the room stores beside the history, by
         conversation ID.
 
-        Only the conversations in `memory_ids` are searched: no message of theirs has the words.
+        Only the conversations in `memory_ids` are searched. The overview found no message with the
+        words in these conversations.
         """
         return {}
 

@@ -99,8 +99,8 @@ def tools() -> list[Callable[..., object]]:
 
 @contextmanager
 def observing(method: str, headers: Mapping[str, str]) -> Iterator[RecordAnswer]:
-    """Let all rooms observe a request. Yield a function to call with the answer, which passes the
-    answer to these rooms.
+    """Let all rooms observe a request. After the answer, call the yielded function with the method,
+    route, status and seconds, to tell the rooms.
     """
     with ExitStack() as stack:
         surrounding = (room.observing(method, headers) for room in rooms())
@@ -121,8 +121,8 @@ def application_of(scope: Scope) -> Application | None:
 
 
 def view(view: ConversationState) -> View | None:
-    """Return what a room shows instead of a stored step, from the first room for which the URL
-    asks. None if the page shows the stored step.
+    """Return what the conversation page shows instead of the stored step, from the first room with
+    such a view. None if no room has one for the URL.
     """
     return next((shown for room in rooms() if (shown := room.view(view))), None)
 
@@ -153,8 +153,8 @@ def selected(parameters: Mapping[str, str]) -> int | None:
 
 
 def marks(view: ConversationState) -> Highlights:
-    """Return the highlights of the first room that has some; without any, empty highlights. A room
-    that fails is skipped.
+    """Return the highlights of the first room that highlights something on the conversation page.
+    If no room does, return empty highlights. A room that fails is skipped.
     """
     for room in rooms():
         try:
@@ -210,8 +210,8 @@ def columns() -> list[ListColumn]:
 
 
 def cells(rows: Sequence[MemoryRow]) -> dict[str, list[Fragment | None]]:
-    """Return the cells for the `columns()` of rooms, by conversation ID. If a room fails, its cells
-    are None.
+    """Return the cells of the rooms' columns, by conversation ID. The cells of a conversation are
+    in the order of `columns()`. A cell is None if the room has no value for it, or failed.
     """
     found: dict[str, Mapping[str, Fragment]] = {}
     for room in rooms() if rows else ():
@@ -248,8 +248,8 @@ def cases_on(day: str, flag: str) -> Mapping[str, int] | None:
 
 
 def value_columns() -> dict[str, str]:
-    """Return the database column that has the values of a filter, by the filter's name, such as
-    `kepthours__provider` for `provider`. Rooms declare these columns.
+    """Return the database columns that rooms declare for filters, by the filter's name. For
+    example, `provider` has `kepthours__provider`, the path to the column from a conversation.
     """
     return {name: column for room in rooms() for name, column in room.value_columns.items()}
 

@@ -1,5 +1,5 @@
-"""What a conversation page shows, read from the database at once. The page and the rooms build
-their parts from this state.
+"""The state of a conversation page: all that the page shows, read in one database snapshot. The
+page and the rooms build their parts from this state.
 """
 
 from __future__ import annotations
@@ -35,16 +35,19 @@ ReadValues = dict[str, Any]  # by the name that a room has given: of any type
 
 @dataclass(frozen=True)
 class KeepingLimit:
-    """The limit that would have kept a message in memory until it was needed again, had it applied
-    from the first message on.
+    """The limit that would have kept a message in memory until it was needed again, if it had
+    applied from the first message on.
 
     - `seq`: the number of the message.
-    - `need`: when the message was needed; None if no room knows.
-    - `step`: the step of this need. Without a need, the step that the page shows.
-    - `policy`, `message_count`: the policy, and the number of messages in history, at `step`.
-    - `keeping`: the limit; None if it is unknown.
-    - `deferred`: for a long history, whose limit is only found on request: the number of messages
-      to replay. Otherwise 0.
+    - `need`: what a room knows about the next need of the message; None if no room knows.
+    - `step`: the step at which the message was needed again. If it was not, the step that the page
+      shows.
+    - `policy`: the policy at `step`.
+    - `message_count`: the number of messages in history just before the message that repeated the
+      fact. If the message was not needed again, the number at `step`.
+    - `keeping`: the limit; None if it is unknown or not computed yet.
+    - `deferred`: the number of messages to replay, if the history is so long that the limit is only
+      found on request. Otherwise 0.
     - `leaves_out_changes`: whether memory was cleared or set as a whole, which a replay ignores.
     - `leaves_out_pins`: whether messages were pinned, which a replay ignores.
     """
@@ -66,8 +69,9 @@ class KeepingLimit:
 
     @property
     def is_within_limit(self) -> bool:
-        """Whether the limit in force is large enough. If so, the message left for another reason:
-        for example, the limit was smaller before, or other messages were pinned.
+        """Whether the limit of `policy` was large enough to keep the message. If so, the message
+        left for another reason: the limit was smaller before, or other messages were pinned, for
+        example.
         """
         limit = self.keeping.limit if self.keeping else None
         return limit is not None and limit <= self.policy.limit
@@ -80,8 +84,9 @@ class ConversationQuery:
     - `at`: the step to show; None for the newest step.
     - `msg`: the number of the selected message; -2 for the second draft of a simulation.
     - `before`, `after`: show the part of the history just before or after this message number.
-    - `other`: a step to compare with.
-    - `past`: only differences in messages with a greater number are listed.
+    - `other`: a step to compare with the shown step.
+    - `past`: a message number. Lists of messages, such as the differences to step `other`, show
+      only messages with a greater number.
     - `replay`: whether to find the limit that would have kept the selected message, even in a long
       history.
     - `open`: the names of unfolded sections. Other sections are not computed.
@@ -169,11 +174,15 @@ class Selection:
     """The selected message (`row`), and why it is in memory or not. `row` is None if no message is
     selected.
 
-    - `left_by`: the change by which the message left; None while it is in memory.
+    - `left_by`: the change by which the message last left memory; None if the message has not left
+      or is in memory again.
     - `clearing`: the change that cleared the message, if it is a cleared tool result.
-    - `would_keep`: the limit that would have kept the message.
-    - `without_index`: when the message would have left without the index, in words; or "".
-    - `left_summaries`: for a redacted message, the summaries of it that are not redacted.
+    - `would_keep`: the limit that would have kept the message; None unless the page asks for this
+      limit.
+    - `without_index`: when the message would have left if the policy had no index, such as `left 3
+      messages later`. "" if unknown or without an index.
+    - `left_summaries`: if the message is redacted, the numbers of summaries that replaced it and
+      are not redacted.
     """
 
     row: MessageDetail | None = None
@@ -242,8 +251,13 @@ class ConversationState:
 
     @cached_property
     def change(self) -> ChangeResult | None:
-        """The change of the shown step; None at step 0. In a simulation, all its changes as one, or
-        the eviction by the tried limit.
+        """The change that the page shows.
+
+        - For a stored step, the change of this step; None at step 0.
+        - In a simulation with drafts, all changes combined into one.
+        - In a simulation without drafts, what the limit that somebody tries would evict; None if
+          nothing leaves.
+        - In a replay, None.
         """
         if self.simulation.changes is None:
             return self.step.detail.change if self.step.detail else None
@@ -251,8 +265,8 @@ class ConversationState:
 
     @cached_property
     def receipts(self) -> list[tuple[ChangeResult, Receipt]]:
-        """The simulated changes, each with its arithmetic in lines. They are cached, because many
-        evictions take long.
+        """The simulated changes, each with its receipt: the calculation of the change, line by
+        line. Empty without a simulation.
         """
         return [(change, receipt(change)) for change in self.simulation.changes or ()]
 

@@ -51,7 +51,9 @@ for _filter in (
 
 @register.simple_tag
 def flag_words(name: str) -> str:
-    """Return the words of a flag for use within a line, by the flag's name."""
+    """Return the words of a flag in lower case, for use within a line: `over the limit` for the
+    flag `over_limit`.
+    """
     return flag_named(name).words.lower()
 
 
@@ -110,10 +112,11 @@ def drawn(context: Context, template_name: str, **values: object) -> SafeString:
 def drawn_once(
     template_name: str, values: tuple[tuple[str, object], ...], gaps: tuple[str, ...], site: object
 ) -> str:
-    """Return the cached markup of a template. Values that differ from reader to reader become gaps,
-    to be filled later; `gaps` are their names.
+    """Return the cached markup of a template with `values`. It has placeholders for what differs
+    between readers, such as the URL of the page. `drawn` replaces the placeholders.
 
-    `site` is used only in the cache's key. It has the settings on which the URLs of pages depend.
+    `gaps` has the names of the placeholders. `site` is only part of the cache's key: the settings
+    on which the URLs of pages depend.
     """
     return render_to_string(template_name, {**dict(values), **{n: _OF_READER[n] for n in gaps}})
 
@@ -128,11 +131,12 @@ def fields(rows: Iterable[object]) -> list[dict[str, object]]:
 
 @register.simple_tag
 def drawn_rows(template_name: str, rows: Sequence[ShownPage], between: str = "") -> SafeString:
-    """Return the markup of many rows of one class, with `between` between two rows. The template of
-    a row gets the fields that the class lists in `drawn`, and `text` and `href`.
+    """Return the markup of `rows`, which have the same class, with `between` between two rows. The
+    template of a row gets `text`, `href`, and the fields that the class lists in `drawn`.
 
-    Rows are cached, except rows with a value in a field that the class lists in `has_words`. Such a
-    field has words of messages, which would stay in the cache after an erasure.
+    The markup of each row is cached. A class lists in `has_words` the fields that have words of
+    messages. A row with a value in such a field is not cached, because the words would stay after
+    an erasure.
     """
     if not rows:
         return SafeString("")
@@ -181,14 +185,19 @@ def mark(name: str, is_in: bool = True) -> SafeString:
 @register.inclusion_tag("inspector/shared/_columns.html")
 def columns(*names: str, more: Iterable[str] = (), verb: str = "") -> dict[str, object]:
     """Return the context for the header of a table: the names of its columns, first `names`, then
-    `more`. `verb` is the label of the button in the header, or "".
+    `more`.
+
+    If each row ends with a button, `verb` is the header of that last column, for screen readers
+    only.
     """
     return {"names": [*names, *more], "verb": verb}
 
 
 @register.simple_tag
 def manage_command(command: str) -> str:
-    """Return a management command as people type it on this installation."""
+    """Return a management command with the beginning that this installation needs, such as `python
+    manage.py sign_in_link`.
+    """
     return f"{inspector_configuration().MANAGE} {command}"
 
 
@@ -211,8 +220,9 @@ def to(
     """Return the HTML attributes of a link to another view of the page. The link works with and
     without HTMX.
 
-    `at` is the step; None for the shown step. With `keeps`, the URL keeps the parameters of
-    highlights. `chosen` are further URL parameters.
+    - `at`: the step; None for the shown step.
+    - `keeps`: whether the URL keeps the parameters of highlights, such as the searched phrase.
+    - `chosen`: further URL parameters.
     """
     return format_html(_LINK, page.link(page.at if at is None else at, keeps, **chosen))
 

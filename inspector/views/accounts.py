@@ -51,10 +51,11 @@ class SignOut(LogoutView):
 @never_cache
 @login_not_required
 def sign_in_by_link(request: HttpRequest, token: str) -> HttpResponse:
-    """Sign in the account of a sign-in link. The link must be unused, and the request must come
-    from this machine.
+    """Sign in the user of a sign-in link, and redirect to the overview. The link must be valid and
+    unused, and the request must come from this machine.
 
-    Somebody who is signed in already is redirected to the overview by any link.
+    For any other request, answer 403. If somebody is signed in already, redirect to the overview
+    instead.
     """
     user = use_token(token) if is_local(request) else None
     if user is None and request.user.is_authenticated:
@@ -76,8 +77,8 @@ def theme(request: HttpRequest) -> HttpResponse:
 @require_POST
 @login_not_required
 def display(request: HttpRequest) -> HttpResponse:
-    """Turn a display switch on or off, and redirect to the page given as `next`. One switch is for
-    large type, the other marks the messages that leave next.
+    """Turn a display switch on or off, and redirect to the page given as `next`. The switch `type`
+    is for large type. The switch `foresight` hides the marks of the messages that leave next.
     """
     name = request.POST.get("switch", "")
     if name not in DISPLAYS:

@@ -41,10 +41,11 @@ OPEN_LENGTH = 100  # characters
 def conversation(request: HttpRequest, memory_id: str) -> HttpResponse:
     """Show a conversation. The URL parameters are:
 
-    - `at`, `time`: the step to show, or a time to find the step.
+    - `at`: the step to show.
+    - `time`: a time; redirects to the step at this time.
     - `msg`, `client_id`: the selected message, by its number or by the client's ID.
-    - `with`: a step to compare with.
-    - `past`: only messages with a greater number are compared.
+    - `with`: a step to compare with the shown step.
+    - `past`: lists of differences show only messages with a greater number.
     - `before`, `after`: the part of a long history to show.
     - `replay=1`: in a long history, find the limit that would have kept the selected message.
     - `open`: the names of unfolded sections.
@@ -81,11 +82,14 @@ def pin(request: HttpRequest, memory_id: str, seq: int) -> HttpResponse:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def index_term(request: HttpRequest, memory_id: str, seq: int, number: int) -> HttpResponse:
-    """Show the effect of leaving a term out of the index, or of listing it again if it was left
-    out. A POST makes this change, and shows the message that said the term.
+    """Preview the index without a term. If the term is already left out, preview the index with the
+    term.
 
-    `seq` is the number of the index. `number` is the position of the term in the index, so that no
-    URL contains the term.
+    A POST stores this change. It then redirects to the conversation, where the newest message with
+    the term is selected.
+
+    `seq` is the number of the index message. `number` is the position of the term in the index,
+    from 1. So no URL contains the term.
     """
     memory = conversations.memory(memory_id)
     row = index_row(memory_id, seq, number)
@@ -106,11 +110,11 @@ def index_term(request: HttpRequest, memory_id: str, seq: int, number: int) -> H
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def compact(request: HttpRequest, memory_id: str) -> HttpResponse:
-    """Show the form for a summary. A POST previews the compaction. With the field `store`, a POST
+    """Show the form for a summary. A POST previews the compaction. A POST with the field `store`
     stores it.
 
-    The form identifies the messages to replace by their positions in the window after one step. So
-    these messages stay the same while others arrive or leave.
+    The form also sends a step, and the first and last message to replace, as positions in the
+    window after this step. So the choice stays the same when messages arrive or leave later.
     """
     memory, preview = conversations.memory(memory_id), None
     form = CompactForm(request.POST if request.method == "POST" else None)

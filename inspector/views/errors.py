@@ -1,7 +1,8 @@
-"""Error pages with the cause and the next step; for URLs of the API, problem details.
+"""Views that answer errors. A page shows the cause and what to do next. For URLs of the API, the
+answer has problem details.
 
-Django calls these views for a URL of the API only if no view of the API could answer, such as for
-an unknown URL.
+Views of the API answer their own errors. For a URL of the API, Django calls this module only if no
+view of the API could answer, such as for an unknown URL.
 """
 
 from __future__ import annotations

@@ -23,7 +23,8 @@ def healthz(request: HttpRequest) -> HttpResponse:
 @require_safe
 @login_not_required
 def readyz(request: HttpRequest) -> HttpResponse:
-    """Answer 200 if the database can be read, else 503. A note says if nothing can be stored.
+    """Answer 200 if the database can be read, else 503. The text says if the database is read-only,
+    or if the disk is nearly full.
 
     A cluster with one node down answers 200, because the conversations on other nodes are
     available.

@@ -65,7 +65,9 @@ def _has_only_examples(request: HttpRequest, context: PageContext) -> bool:
 
 @require_POST
 def end_tour(request: HttpRequest) -> HttpResponse:
-    """End the tour for this browser, and show the page without it."""
+    """End the tour for new users in this browser, by a cookie. Redirect to the page given as
+    `next`, or to the overview.
+    """
     to = request.POST.get("next", "")
     allowed = {request.get_host()}
     is_safe = url_has_allowed_host_and_scheme(to, allowed, require_https=request.is_secure())

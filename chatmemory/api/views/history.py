@@ -48,10 +48,10 @@ class MemoryHistory(Resource):
 class SearchHistory(Resource):
     @reads(QuotesSerializer, query=requests.SearchHistoryQuery, name="search_history")
     def get(self, request: Request, memory_id: str, parameters: Parameters) -> Response:
-        """Search the history, for the model.
+        """Search the history of a conversation.
 
-        Returns the messages of this conversation that match the query. Messages that left memory
-        come first.
+        Returns quotes from the messages that match the query. Messages that left memory come first.
+        `notice` tells the model that quotes are data, not instructions.
         """
         return _quotes(memory_id, parameters)
 
@@ -59,9 +59,10 @@ class SearchHistory(Resource):
 class SearchOwnHistory(Resource):
     @reads(QuotesSerializer, query=requests.SearchHistoryQuery, name="search_own_history")
     def get(self, request: Request, parameters: Parameters) -> Response:
-        """Search the history of the token's conversation.
+        """Search the history of the API token's conversation.
 
-        The id of the conversation is the token's prefix. No other conversation can be searched.
+        The prefix of the API token must be the id of this conversation. No other conversation can
+        be searched. Without such a token, the response is 404.
         """
         memory_id = prefix_of(request)
         if not memory_id:
@@ -95,9 +96,11 @@ class MemoryStep(Resource):
     def get(self, request: Request, memory_id: str, n: int, parameters: Parameters) -> Response:
         """Show one step.
 
-        Returns the messages that arrived, the messages that were evicted and why, and the exact
-        terms that a summary lost. `receipt` shows line by line how the size of memory changed. If
-        there are more messages, `later` is the URL of the next part.
+        Returns the seqs of the messages that arrived, and the evicted messages with the reasons. If
+        these lists are longer than a page, `later` is the URL of the next page. `receipt` shows
+        line by line how the size of memory changed.
+
+        If the room `evidence` is installed, `evidence` has the exact terms that a summary lost.
         """
         start = parameters.get("after", 0)
         end = start + parameters["size"]

@@ -55,11 +55,12 @@ class MemoryMessages(Resource):
     def get(self, request: Request, memory_id: str, parameters: Parameters) -> HttpResponse:
         """Show what the model sees.
 
-        Returns the window now or after a step, always complete. With `lint`, the response lists
-        what a provider would reject or may mishandle. With `repair`, it has a window that the
-        provider accepts; the stored window stays as it is. If-None-Match works only for the current
-        window, without `lint` and `repair`. The rules of these two can change while the version
-        stays the same.
+        Returns the whole window, now or after the step `at`. `lint` and `repair` name a provider.
+        With `lint`, `findings` lists what this provider would reject or may mishandle. With
+        `repair`, the response has a repaired window that this provider accepts. The stored window
+        stays as it is.
+
+        If-None-Match works only without `at`, `lint` and `repair`.
         """
         if parameters.keys() == {"as"} and (unchanged := _not_modified(request, memory_id)):
             return unchanged
@@ -83,8 +84,8 @@ class MemoryMessages(Resource):
     def put(self, request: Request, memory_id: str, parameters: Parameters) -> Response:
         """Replace the window.
 
-        New messages of the list are added to the history, and the policy evicts messages beyond its
-        limit.
+        The messages of the body become the window. Those that were not in the window before are
+        added to the history. The policy evicts messages beyond its limit.
         """
         sent, by = parameters["sent"], requests.changed_by(request)
         result = _written(parameters, lambda: services.plan_list(memory_id, sent.messages, **by))
@@ -293,8 +294,8 @@ class Store(Resource):
     def get(self, request: Request, memory_id: str) -> HttpResponse:
         """Return the messages in memory (getMessages).
 
-        Messages over a lowered limit are included, although the model does not see them. For an
-        unknown id the list is empty.
+        The list also has messages that are stored in the window but hidden from the model, such as
+        those over a lowered limit. For an unknown id the list is empty.
         """
         with one_snapshot():
             messages = protocol.messages_in_parts(check_id(memory_id))

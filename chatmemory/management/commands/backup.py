@@ -77,10 +77,11 @@ class Command(DatabaseCommand):
         self.stdout.write(f"{target}: {target.stat().st_size:,} bytes")
 
     def copy(self, target: Path) -> None:
-        """Copy the database to a file that only its owner can read, and flush the file to the disk.
+        """Copy the database to a new file that only its owner can read, and flush the file to the
+        disk.
 
-        The copy is made in one go. A copy in steps would start again after each write of another
-        connection.
+        The whole database is copied in one call, because SQLite restarts a copy in parts after each
+        write of another connection.
         """
         target.unlink(missing_ok=True)
         os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))

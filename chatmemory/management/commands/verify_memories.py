@@ -179,9 +179,12 @@ class Command(DatabaseCommand):
     def replay(self, ids: list[str], part: Slice, is_quiet: bool) -> list[tuple[str, str]]:
         """Verify the conversations with these ids; if `ids` is empty, those of the slice `part`.
 
-        Returns the derived rows that were wrong and have been computed again: pairs of conversation
-        id and name of the row. The derived rows of a conversation are not examined if its stored
-        rows contradict its ledger.
+        Returns the derived rows that differed from the ledger, as pairs such as `("order-7741",
+        "incidents")`: a conversation id and a kind of row. These rows are replaced if the database
+        can be written.
+
+        The derived rows of a conversation are not examined if its stored rows contradict its
+        ledger.
         """
         rows = Memory.with_deleted.all()
         if after := part.so_far.after:

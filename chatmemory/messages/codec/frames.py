@@ -1,7 +1,9 @@
-"""Frames: the JSON of messages without their text, so that a text is stored once.
+"""Frames: the JSON of messages without their text.
 
-Databases store the text of a message in a separate column, for searches. If the JSON has this text
-as one string, the frame is the JSON with a gap in its place. Otherwise the frame is the whole JSON.
+Databases store the text of a message in a separate column, for searches. If a text is the only
+content of a message, the frame is the message's JSON with a gap for this text.
+
+For other messages, such as messages with tool calls or images, the frame is the whole JSON.
 """
 
 from __future__ import annotations
@@ -25,8 +27,8 @@ _BEFORE = '"text":'
 
 
 def frame_of(message: ChatMessage) -> str:
-    """Return the frame of a message: its JSON with a gap for its text, or the whole JSON if the
-    text is not one string in it.
+    """Return the frame of a message: its JSON with a gap for its text. If a text is not the only
+    content, such as in a message with tool calls, return the whole JSON.
     """
     return frame_and_size(message)[0]
 

@@ -206,8 +206,11 @@ _PIECE_DECODER = _decoder(
 
 @dataclass(frozen=True)
 class JsonBounds:
-    """The memory that values of a JSON file may take, in bytes: `all` values together, and `each`
-    single text or message. `remedy` tells readers of an error what to do instead.
+    """The limits for the values of a JSON file.
+
+    - `all`: the bytes of RAM that all values together may take.
+    - `each`: the number of characters that a single text may have.
+    - `remedy`: advice at the end of the error, which says what to do instead.
     """
 
     all: int
@@ -216,9 +219,10 @@ class JsonBounds:
 
 
 class JsonLine(NamedTuple):
-    """A value in a file. `number` is the line where the value begins, counted from 1.
+    """A value in a JSON file, or a line that is not JSON. `number` is the line where the value
+    begins, counted from 1.
 
-    If the line is not JSON, `problem` says so and there is no value.
+    If the line is not JSON, `problem` says so, and `value` is None. Otherwise `problem` is "".
     """
 
     number: int
@@ -231,14 +235,14 @@ class _Malformed(InvalidMessage):
 
 
 def json_lines(file: IO[str], bounds: JsonBounds | None = None) -> Iterator[JsonLine]:
-    """Yield the values of a file with one JSON value, or with JSON Lines. Objects on the same line
-    are separate values.
+    """Yield the values of a file that has one JSON value, or JSON Lines.
 
-    A file is read as JSON Lines if its first or second line is a whole object. Lines of such a file
-    that are not JSON are yielded with a `problem`.
+    A file is read as JSON Lines if its first or second line is a complete JSON object. Objects on
+    the same line are separate values. A line that is not JSON is yielded with a `problem`.
 
-    Raises InvalidMessage for any other file that is not JSON, for values that `load_json` refuses,
-    and for a file that exceeds `bounds`. A large file is never in memory as a whole.
+    Raises InvalidMessage for any other file that is not JSON, and for a file that exceeds `bounds`.
+    Raises InvalidMessage, too, for a value deeper than `DEPTH_MAX` levels, and for an object with
+    more than PROPERTIES_OF_ONE properties.
     """
     return _JsonFile(file, bounds).lines()
 

@@ -42,8 +42,11 @@ _FLAGS |= {"false": False, "False": False, "FALSE": False}
 
 
 class Properties:
-    """The properties of a JSON object that have not been taken yet. Errors name the object by its
-    `type` and by `what`, such as "an AI message".
+    """The properties of a JSON object that are not read yet. Methods such as `take` remove a
+    property and return its value. At the end, `make` raises an error if properties are left.
+
+    The constructor's argument `what` names the kind of object in errors, such as "message". `type`
+    is the value of the object's property `type`, or "" if there is none.
     """
 
     def __init__(self, values: JsonValue, what: str) -> None:
@@ -101,8 +104,10 @@ class Properties:
         return self.attributes() if "attributes" in self._values else OpenAttributes()
 
     def items(self, name: str, read: Callable[[JsonValue], T]) -> list[T | None] | None:
-        """Take an array, and return its items as `read` reads them; None if the array is missing. A
-        null item becomes None.
+        """Take a property that is a JSON array, and return the array with `read` applied to each
+        item. A null item becomes None.
+
+        Returns None if the property is missing or null. Raises InvalidMessage for any other value.
         """
         value = self.take(name)
         if value is not None and not isinstance(value, list):
@@ -156,8 +161,8 @@ def messages_from_json(
 ) -> list[ChatMessage] | list[ChatMessage | None]:
     """Return the messages of a JSON array; [] for None and for `null`, as in LangChain4j.
 
-    A null item becomes None; with `nulls=False`, it raises InvalidMessage. JSON that describes no
-    messages always raises InvalidMessage.
+    A null item becomes None, but raises InvalidMessage with `nulls=False`. Raises InvalidMessage
+    for JSON that is neither an array nor `null`, and for an item that is not a valid message.
     """
     values = None if text is None else decode_json(text)
     if values is None:

@@ -176,8 +176,10 @@ def without_attributes(payload: str) -> str:
 
 
 def split_attributes(payload: str) -> tuple[str, str]:
-    """Return the JSON text of a message without its attributes, and the attributes as JSON text; ""
-    for empty attributes.
+    """Return two JSON texts: the message without its attributes, and the attributes.
+
+    The second text is "" if the attributes are empty or missing. For a CustomMessage, the first
+    text is the unchanged `payload`, and the second is "".
     """
     before, found, _ = payload.partition(_ATTRIBUTES)
     if not found or before == "{":
@@ -188,10 +190,11 @@ def split_attributes(payload: str) -> tuple[str, str]:
 
 
 def strings_of(message: ChatMessage) -> Iterator[tuple[Path, str]]:
-    """Yield each string in the JSON of a message, with its path. Names of properties, and
-    attributes that are stored separately, are yielded, too.
+    """Yield each string in the JSON of a message, as a pair of its place in the JSON and the
+    string.
 
-    `path_text` turns a path into text.
+    `path_text` turns the place into text, such as `contents[0].text`. Names of properties are
+    yielded, too, and so are the attributes of a system message.
     """
     values = _values(message)
     if isinstance(message, SystemMessage):

@@ -1,8 +1,11 @@
 """Token count estimators by name, and the functions that count messages with them.
 
-A name is that of an OpenAI model, or a registered name. Projects and packages register a factory:
-with the entry point group "chatmemory.estimators", CHATMEMORY["ESTIMATORS"], or
-`ESTIMATORS.register`. A factory registered as "words" also makes the estimators "words:anything".
+An estimator has the name of an OpenAI model, or a registered name. Projects and packages register a
+factory, which makes an estimator from a name. There are three ways: the entry point group
+"chatmemory.estimators", CHATMEMORY["ESTIMATORS"], and `ESTIMATORS.register`.
+
+A factory registered as "words" is also called for names that begin with "words:", such as
+"words:german".
 """
 
 from __future__ import annotations
@@ -115,10 +118,11 @@ ESTIMATORS: Registry[EstimatorFactory] = Registry("chatmemory.estimators", {}, a
 
 
 class NamedEstimator:
-    """A registered estimator, under the name by which it was requested.
+    """A registered estimator, together with the name by which it was requested (`model_name`), such
+    as "words:german".
 
-    `family` is that of the estimator. An estimator without a family gets the requested name as its
-    family, because "words:a" and "words:b" may count differently.
+    `family` is the `family` of the registered estimator, or else the requested name. Estimators of
+    one family count alike.
     """
 
     def __init__(self, name: str, estimator: TokenCountEstimator) -> None:

@@ -51,13 +51,15 @@ class OpenAiTokenCountEstimator:
 
     - LangChain4j refuses to count some messages. They are estimated here; with `strict`, they raise
       UnsupportedMessage.
-    - Pictures are estimated by OpenAI's rule for the model, and other media as a picture of unknown
-      size. Custom messages are estimated by their attributes.
-    - The name of a system message is counted, except with `strict`. In LangChain4j, system messages
-      have no names.
-    - A fine-tuned model (`ft:gpt-4o-mini:…`) counts as its base model.
+    - Pictures are estimated by OpenAI's rule for the model. Other media count as a picture of
+      unknown size, and custom messages as their attributes in JSON.
+    - A system message that was read from an OpenAI chat can have a name in its attributes. The name
+      is counted, except with `strict`.
+    - A fine-tuned model (`ft:gpt-4o-mini:…`) counts as its base model. With `strict`, it raises
+      UnknownEstimator.
     - A text of more than LONGEST_RUN characters is counted in parts, and may count a few tokens
-      more. With `strict`, a text of more than LONGEST_EXACT characters raises UnsupportedMessage.
+      more. With `strict`, texts are counted as a whole, and a text of more than LONGEST_EXACT
+      characters raises UnsupportedMessage.
 
     Raises UnknownEstimator for a model whose encoding is unknown.
     """

@@ -1,11 +1,12 @@
 """Computes the tokens of pictures by the rules in OpenAI's guide "Images and vision".
 
-Most models count tiles. A picture costs a base amount, plus an amount for each tile of 512 x 512.
-It is first scaled down to fit into 2048 x 2048, and then to a shorter side of at most 768. A
-picture of low detail costs only the base amount.
+Most models count tiles. A picture costs a base amount, plus an amount for each tile of 512 x 512
+pixels. The picture is first scaled down to fit into 2048 x 2048, and then to a shorter side of at
+most 768. With `DetailLevel.LOW`, a picture costs only the base amount.
 
-Small models count patches of 32 x 32, at most 1,536 of them. Each patch costs a little more than a
-token, whatever the detail.
+Some small models, such as gpt-4.1-mini, count patches of 32 x 32 pixels. A picture with more than
+1,536 patches is scaled down. Each patch costs 1.62 to 2.46 tokens, depending on the model. The
+level of detail does not matter.
 """
 
 from __future__ import annotations
@@ -28,11 +29,11 @@ _VP8_SIDE = 0x3FFF
 
 
 class PictureRule(Protocol):
-    """A rule that computes the tokens of a picture. A picture of unknown size counts as 1024 x
-    1024.
+    """A rule that computes the tokens of a picture. A picture of unknown size counts as 1024 x 1024
+    pixels.
 
-    `name` is the beginning of the names of the models that use the rule; "" for the rule of all
-    other models.
+    `name` is the name of a model that uses the rule, such as "gpt-4.1-mini". Other models, such as
+    gpt-5-mini, can use the same rule. `name` is "" for the rule that most models use.
     """
 
     @property

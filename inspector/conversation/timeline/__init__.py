@@ -21,15 +21,18 @@ class Timeline:
     `last`.
 
     - `span` is the number of steps in the strip, and `before` the number of steps before the strip.
-    - `is_whole` means that the strip has all steps. Otherwise the chart also shows evictions.
-    - `at` is the position of the playhead: the shown step plus the number of drafts. At step 0, the
-      playhead is at the first cell.
-    - `dots` maps steps to the CSS class of a dot. The dots mark where the fact of the shown
-      incident was said, left memory and was repeated. `marked` are the last two of these steps.
+    - `is_whole` is True if the strip has all steps.
+    - `at` is the position of the playhead: the shown step plus the number of drafts.
+    - `marked` are the steps at which the fact of the shown incident left memory and was repeated.
+      Empty if no incident is shown.
     - `band` is an SVG path of the steps that a room (feature) highlights, and `band_words`
       describes these steps.
-    - `brackets` is an SVG path that marks the messages that summaries replaced.
-    - `floor` is the y of the chart's base line.
+    - `brackets` is an SVG path that marks the steps whose messages a summary replaced.
+    - `floor` is the y of memory's base line in the chart. Evictions are drawn below this line, but
+      only if `is_whole` is False.
+
+    The argument `dots` has the CSS classes of dots by step. The dots mark where the fact of an
+    incident was said, left memory and was repeated.
     """
 
     def __init__(

@@ -84,10 +84,11 @@ class DraftBar:
 class Chart:
     """The SVG paths of the chart, made from points in the order of steps.
 
-    - `limit` has a label on memory's axis. It is the limit of the shown step, or a simulated limit
-      if `is_tried` is True.
-    - `limits` is the path of the limits in force, and `tried` the path of a simulated limit. Limits
-      above the chart are not drawn.
+    - The argument `limit` is the limit of the shown step, or a simulated limit if `is_tried` is
+      True. It gets a label beside the chart.
+    - `limits` is the path of the limits that were in force at each step.
+    - `tried` is the path of a simulated limit; "" without a simulated limit. A limit above the
+      chart is not drawn.
     - `base` is the y of the history's base line: HEIGHT, or less if memory has its own axis below.
     """
 

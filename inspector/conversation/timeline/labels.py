@@ -62,7 +62,11 @@ class LabelRow:
         self._taken.append((left, right))
 
     def add(self, *labels: Label) -> None:
-        """Add each label that overlaps no other label and lies within the row and its margins."""
+        """Add the labels that have room, and leave out the others.
+
+        A label has room if it is at least GAP pixels away from all labels and reserved parts of the
+        row. It may extend beyond the ends of the row by up to MARGIN pixels.
+        """
         for label in labels:
             left, right = label.span(self.width)
             is_inside = left >= -MARGIN and right <= self.width + MARGIN
@@ -95,11 +99,11 @@ def round_numbers(first: int, last: int, width: float) -> range:
 
 
 def round_distance(first: int, last: int, width: float, among: int = 0) -> int:
-    """Return the smallest round distance between numbers at which their labels fit into `width`
-    pixels.
+    """Return the smallest round number, such as 25, by which neighboring labels can differ so that
+    the labels fit into `width` pixels. With 25, the labels are 25, 50, 75.
 
-    If the row already has labels, `among` is their distance, else 0. The returned distance divides
-    `among`, so that all labels have equal distances.
+    `among` is this difference for labels that the row already has, or 0 if it has none. The
+    returned number divides `among`, so that all labels have equal distances.
     """
     pixels = width / max(last - first + 1, 1)
     room = text_width(f"{last:,}") + GAP

@@ -43,13 +43,19 @@ DIGIT, INSET = 6.5, 3.0
 class Cell:
     """A cell of the strip, for one step. `drawn` lists the fields that its template gets.
 
-    - `seq` is the message that arrived at the step; None if none or several arrived.
-    - `css` has the CSS classes of its states, and `words` is its tooltip.
-    - `mark` is the number of messages if the step has several, or "+" if the number is too wide.
+    - `seq` is the number of the message that arrived at the step. None if no message or several
+      messages arrived.
+    - `glyph` names the color and shape for the kind of this message; "" if `seq` is None.
+    - `css` has the CSS classes of the cell, such as `is-in` for a message in memory. `words` is the
+      tooltip.
+    - `mark` is the number of messages if several arrived, or "+" if the cell is too narrow for the
+      number.
     - `dot` is the CSS class of a dot. Dots mark the steps at which the fact of an incident was
       said, left memory and was repeated.
-    - `flag` is the text of the flag on the shown step; "" for all other cells.
-    - `is_start` marks the first cell while step 0 is shown.
+    - `flag` is the text of the playhead: the number of the shown step, or "draft" at the last
+      draft. "" for all other cells.
+    - `is_start` is True for the first cell while step 0 is shown without drafts. This cell then has
+      the playhead.
     """
 
     drawn: ClassVar = (*("step", "css", "words", "mark", "dot", "is_draft", "flag", "is_start"),)
@@ -68,7 +74,9 @@ class Cell:
 
     @property
     def is_head(self) -> bool:
-        """Whether the cell is the shown step."""
+        """Whether the playhead is at this cell: at the shown step, or at the last draft. At step 0,
+        the playhead is at the first cell.
+        """
         return bool(self.flag)
 
 

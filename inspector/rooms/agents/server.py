@@ -1,8 +1,8 @@
-"""Builds the server of the Model Context Protocol (MCP), with the tools for agents that the
-installed features offer.
+"""Builds servers of the Model Context Protocol (MCP). A server for coding agents has the tools of
+all installed rooms. A server for the model of one conversation can only search its history.
 
-Each answer has words and JSON, is bounded in size, and names the URL of the inspector at which
-people see the same data.
+Each answer is given as text and as JSON, and is bounded in size. If a page of the inspector shows
+the same data, the answer has the URL of this page.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Tools of the MCP server for coding agents: they find conversations, show the memory and history
-of a conversation, and explain why a message left memory.
+"""The tools of this room for the MCP server. Those for coding agents find conversations, show the
+memory and history of a conversation, and explain why a message left memory.
 
-`search_history` is not among these tools. It is the only tool of a server that is started for the
+`search_history` is not for coding agents. It is the only tool of a server that is started for the
 model of one conversation.
 """
 

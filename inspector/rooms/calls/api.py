@@ -104,7 +104,7 @@ class BodyField(serializers.Field):  # type: ignore[type-arg]  # not generic at 
 
 @extend_schema_field({})  # for an object or null, client generators would invent a class name
 class AnswerField(BodyField):
-    """A response, as a JSON object in the format of its provider, or null."""
+    """A response, as a JSON object in the format of its provider; null if no response is stored."""
 
 
 class CallDetailSerializer(CallSerializer):
@@ -153,8 +153,9 @@ class OneCall(Resource):
 def whole(found: RebuiltCall) -> JsonDict:
     """Return the API's answer about a model call.
 
-    The answer has the fields of the call, its request and response in the provider's format, and
-    the numbers of its messages in history.
+    The answer has the fields of the call, and its request and response in the provider's format.
+    `messages` has the seq of each message of the request, or None for a message that is not in
+    history.
     """
     return {
         **CallSerializer(found.row).data,

@@ -31,11 +31,13 @@ def key_of(name: str, prefix: str) -> str:
 
 
 def continued_by(call: NewCall, prefix: str) -> ModelCall | None:
-    """Return the stored call that a new call continues; None if there is none.
+    """Return the stored call that a new call continues; None if there is no such call.
 
-    The new request names the ID of the stored call's response (`previous_response_id`). Or the new
-    request names a conversation that the provider stores: then the stored call is the newest
-    answered call of this conversation.
+    - If the new request names a conversation that OpenAI stores, return the newest answered call
+      whose request names that conversation.
+    - If the new request has a `previous_response_id`, return the call whose response has this ID.
+
+    `prefix` is the beginning of the conversation IDs that the API token can reach.
     """
     if name := provider_conversation(call.sent.request):
         return _newest_of(name, conversation_of(call, prefix, ()))
@@ -74,13 +76,14 @@ def conversation_of(
     """Return the ID of the conversation that a call belongs to. The first rule that applies
     decides:
 
-    - The sender names the conversation: the ID is the prefix and this name.
+    - The app names the conversation (`call.session`): the ID is `prefix` and this name.
     - The request continues the stored call `before`: the ID is that of its conversation.
     - The messages of the call continue the messages of a conversation's newest call (see
       `formats.runs`): the ID is that of this conversation.
     - Otherwise, the ID is new.
 
-    `digests` identify the contents of the call's messages and of its answer.
+    `prefix` is the beginning of the conversation IDs that the API token can reach. `digests`
+    identify the contents of the call's messages and of its answer.
     """
     if call.session:
         return _named(prefix, call.session)
@@ -119,11 +122,11 @@ def _runs(prefix: str, digests: Sequence[bytes]) -> list[tuple[str, list[bytes]]
 def ends_of(
     memory_id: str, prefix: str, digests: Sequence[bytes], at: datetime
 ) -> Iterator[CallEnd]:
-    """Yield the rows by which a later call finds the conversation of this call. `digests` are the
-    digests of this call's messages and of its answer.
+    """Yield the `CallEnd` rows by which a later call finds the conversation of this call. `digests`
+    are the digests of this call's messages and of its answer.
 
-    There is a row for each of the last two digests, and one for the first digest of all. The row
-    for the first digest serves calls that are repeated or arrive late.
+    The first digest and the last two digests get a row each. The first digest also finds the
+    conversation for a call that arrives late, and has only the beginning of these messages.
     """
     for each in {*ends(digests), digests[0]}:
         yield CallEnd(memory_id=memory_id, digest=each.hex(), prefix=prefix, at=at)

@@ -1,10 +1,9 @@
-"""Stores the messages of a model call apart from its conversation, if calls do not decide what is
-in the conversation's memory.
+"""Stores the messages of a model call apart from the ledger. This is done if something other than
+calls decides the memory of the conversation, such as a policy with a limit or a client.
 
-That is so if the conversation has a policy, if a client sets its memory, or if it was imported. The
-call changes nothing in the conversation, and gets a list of its own. This list refers to messages
-of the conversation. All other messages of the list are stored as `CallMessage` rows, each once for
-all calls.
+Such a call changes nothing in the history and the memory. The row of the call has a list of
+references to its messages (see `places`). Messages that are not in history are stored as
+`CallMessage` rows, once for all calls of the conversation.
 """
 
 from __future__ import annotations
@@ -61,11 +60,12 @@ class ListedMessage(NamedTuple):
 
 @dataclass(frozen=True)
 class ListBeside:
-    """The messages that a model call sent, stored as a list beside the ledger.
+    """The messages that a model call sent, matched with the history by their content. They are to
+    be stored outside the ledger.
 
-    The messages are matched with those of the conversation as of step `at`, by digests of their
-    contents. Only messages up to the seq `known_seq` could be matched: later ones had no stored
-    digest yet.
+    - `at` is the newest step of the conversation when the messages were matched.
+    - `known_seq` is the seq up to which digests of the history's messages are stored. Later
+      messages were not matched.
     """
 
     memory_id: str
@@ -231,10 +231,11 @@ def _view(row: Message | CallMessage, reference: Reference) -> MessageView:
 
 
 class Mentions(NamedTuple):
-    """The messages that contain a phrase, that calls sent, and that are not in history.
+    """The result of a search for a phrase in messages that model calls sent and that are not in
+    history.
 
-    `number` is the number of these messages. `call` is the newest call that sent one of them, or
-    None if no recent call did.
+    - `number` is the number of messages with the phrase.
+    - `call` is the newest call that sent such a message; None if no recent call did.
     """
 
     number: int
@@ -242,11 +243,11 @@ class Mentions(NamedTuple):
 
 
 def mentions_of(memory_id: str, phrase: str, newest: Iterable[ModelCall]) -> Mentions:
-    """Return how many messages with a phrase are in calls but not in history, and a call that sent
-    one of them.
+    """Search all messages that calls of a conversation sent and that are not in history. Return how
+    many of these messages contain a phrase, and the newest call that sent such a message.
 
-    All calls of the conversation are counted. The call is the first of `newest`, which are recent
-    calls, newest first; None if none of these sent such a message.
+    `newest` are the recent calls of the conversation, newest first. The returned call is None if no
+    call in `newest` sent a message with the phrase.
     """
     rows = CallMessage.objects.filter(has(phrase), memory_id=memory_id)
     found = {-n for n in rows.values_list("n", flat=True)}

@@ -92,8 +92,8 @@ def messages_in(
 
 
 def has_instructions(request: JsonMap, messages: Sequence[ChatMessage]) -> bool:
-    """Return whether the first of `messages` is the system message with the request's instructions,
-    which apply to this request only.
+    """Return whether the first of `messages` is a system message from the member `instructions` of
+    the request. OpenAI's Responses API applies instructions to one request only.
     """
     return bool(request.get("instructions")) and any(
         isinstance(each, SystemMessage) for each in messages[:1]

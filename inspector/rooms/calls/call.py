@@ -129,9 +129,10 @@ class DropReason(StrEnum):
 class Dropped(NamedTuple):
     """A number of calls (`count`) that were not stored, for one reason (`why`).
 
-    `sender` is the instrumentation that sent them. If it is unknown, `sender` names what was wrong,
-    such as an encoding or a kind of error. `key` identifies a call whose messages may still arrive
-    in a later event; otherwise "".
+    - `sender` says where the calls came from, such as the instrumentation, or what was wrong, such
+      as the encoding. It is "" if unknown.
+    - `key` identifies a call that may still be stored later. Once the call is stored, it no longer
+      counts as dropped. `key` is "" if the call is not expected again.
     """
 
     why: DropReason
@@ -141,8 +142,11 @@ class Dropped(NamedTuple):
 
 
 class Remedy(NamedTuple):
-    """Words about calls that were not stored. `what` continues a sentence that begins with "3
-    calls", and `how` says what to do.
+    """What people are told about calls that were not stored for one reason.
+
+    - `what` is the reason, as words that follow a number of calls: "3 calls" and "without
+      messages".
+    - `how` says what to do, such as which variable to set.
     """
 
     what: str

@@ -15,11 +15,11 @@ from typing import NamedTuple
 class Difference(NamedTuple):
     """How the prompt of a call differs from the previous prompt.
 
-    - `shared` is the number of tokens in the shared prefix (None if there is no previous prompt),
-      and `place` the number of messages in it.
+    - `shared` is the number of tokens in the shared prefix; None if there is no previous prompt.
+    - `place` is the number of messages in the shared prefix.
     - `is_broken` means that this prompt does not begin with the whole previous prompt.
-    - `again` is the number of tokens that are sent again behind a broken prefix: the tokens of
-      messages that the previous prompt also had. 0 if the prefix is not broken.
+    - `again` is the number of tokens after the shared prefix that belong to messages of the
+      previous prompt. It is 0 if `is_broken` is False.
     """
 
     shared: int | None

@@ -1,9 +1,12 @@
-"""Caches the lists of recent calls, so that only the new part of the next list must be read.
+"""Caches the message lists of recent requests, so that only the new part of the next list must be
+parsed.
 
-A program sends its whole list with each call, and only the last messages are new. So a new list
-mostly begins like a cached list. The messages of this shared beginning come from the cache, already
-parsed, checked, counted and rendered. Two lists are compared by the JSON texts of their entries. An
-entry of a list is called a turn here.
+A program sends the whole list with each call, and only the last messages are new. So most lists
+begin like a cached list. The messages of this shared beginning come from the cache, already parsed,
+checked, counted and rendered.
+
+Two lists are compared by the JSON texts of their entries. In this module, `turns` are entries of a
+list, not turns as in the glossary.
 """
 
 from __future__ import annotations
@@ -34,14 +37,14 @@ spell = json.JSONEncoder(ensure_ascii=False).encode
 
 @dataclass(frozen=True)
 class Rendered:
-    """Messages of a list, rendered in a provider's format. They are divided into groups: an answer
-    of the model and the messages up to the next answer.
+    """Messages rendered in a provider's format, in groups that can be reused. A group begins at
+    each answer of the model, except directly after another answer.
 
-    - `items` are the rendered entries, and `spelled` their JSON texts.
-    - `beside` are the other members of the request.
-    - `ends` has a pair for each group: how many messages and how many items the list has up to the
-      end of this group.
-    - `ids` are the IDs of all tool calls.
+    - `items` are the rendered entries of the list, and `spelled` their JSON texts.
+    - `beside` has the rendered members outside the list, such as Anthropic's `system`.
+    - `ends` has a pair for each group: the number of messages and the number of items from the
+      beginning of the list to the end of the group.
+    - `ids` are the IDs of all tool calls in the messages.
     """
 
     messages: Sequence[ChatMessage] = ()
@@ -52,8 +55,11 @@ class Rendered:
     beside: JsonMap = field(default_factory=dict)
 
     def before(self, messages: Sequence[ChatMessage]) -> Rendered:
-        """Return the part of this rendering that is also right for `messages`: the whole groups
-        that both lists share at the beginning.
+        """Return the first groups of this rendering that can be reused to render `messages`. The
+        result is empty if there are none.
+
+        A group can be reused if both lists have identical messages up to and including the first
+        message after the group.
         """
         same = same_beginning(self.messages, messages)
         number = bisect_left(self.ends, (same, 0))  # what follows a group decides its end
@@ -75,13 +81,15 @@ NOT_RENDERED = Rendered()
 
 @dataclass(frozen=True)
 class KnownList:
-    """The parsed list of a request. It is cached, because the next list mostly begins with it.
+    """The parsed list of a request, in the form in which `keep_list` caches it.
 
-    - `raw` are the entries of the list as JSON values, and `turns` the same entries as texts.
+    - `raw` are the entries of the list as JSON values, and `turns` the same entries as JSON texts.
+      A system message outside the list, such as Anthropic's `system`, is the first entry.
     - `places` has for each of the `messages` the index of its entry.
-    - `digests` has for each message a digest of its content; empty for system messages.
-    - `storable` is the number of first messages that are already checked: they can be stored.
-    - `rendered` has the messages in the provider's format.
+    - `digests` has for each message a digest of its content; b"" for a system message.
+    - `storable` is the number of messages at the beginning that were already checked for storage.
+    - `rendered` is a rendering whose groups can be reused. `read_list` takes it from a cached list
+      with a similar beginning. `keep_list` replaces it with the rendering of this list.
     """
 
     format: str
@@ -220,10 +228,11 @@ def storable_list(known: KnownList) -> Storable[ChatMessage]:
 def rendered_after(
     known: Rendered, messages: Sequence[ChatMessage], format: str
 ) -> Rendered | None:
-    """Render messages by groups, and reuse the groups of the earlier rendering `known`. The entries
-    are equal to those of `made_of`.
+    """Render messages in groups, and reuse groups of the earlier rendering `known`. The entries are
+    equal to those that `made_of` would return.
 
-    None if the messages must be rendered as a whole, such as in Gemini's format.
+    None if the messages can only be rendered as a whole. Examples are messages in Gemini's format,
+    and tool calls with equal IDs.
     """
     if format not in (OPENAI, ANTHROPIC):
         return None
@@ -282,11 +291,11 @@ def _is_closed(part: Sequence[ChatMessage]) -> bool:
 def difference_of_turns(
     rendered: Rendered, turns: Sequence[str], target: JsonMap, format: str
 ) -> Patch | None:
-    """Return the patch (see `patches`) from rendered messages to the request `target`, entry by
-    entry. `turns` are the entries of the request's list as JSON texts.
+    """Return the patch (see `patches`) that turns rendered messages into the request `target`.
+    `turns` are the entries of the request's list as JSON texts.
 
-    None if the rendered list and the request's list have different lengths. Then both lists must be
-    compared as a whole.
+    Each entry is compared only with the rendered entry at the same index. None if the lists have
+    different lengths: then the caller compares them in another way.
     """
     name = OWN_FIELDS[format][0]
     sent = target[name]

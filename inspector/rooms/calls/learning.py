@@ -1,9 +1,9 @@
 """Estimates a provider's token count of a prompt from other calls of the same model with the same
 tools.
 
-A provider adds text that chatmemory does not see, such as the form of its tools, and may divide
-text into other tokens. So the provider's count is estimated as chatmemory's count times a factor,
-plus a constant.
+A provider adds text that chatmemory does not see, such as text around the tool definitions. It may
+also have another rule for dividing text into tokens. So the provider's count is estimated as
+chatmemory's count times a factor, plus a constant.
 """
 
 from __future__ import annotations
@@ -43,11 +43,13 @@ class Learned(NamedTuple):
 
 
 def learn(counts: Sequence[tuple[int, int]]) -> Learned | None:
-    """Derive a factor and a constant from pairs of chatmemory's count and the provider's count.
-    None for too few pairs.
+    """Derive a factor and a constant from `counts`: pairs of chatmemory's count and the provider's
+    count for the same prompt. None for fewer than three pairs.
 
-    The factor is the median of the slopes between any two pairs, at least 1. The constant is the
-    median of the differences that remain after multiplying. So a few unusual calls change neither.
+    - The factor is the median slope between any two of the pairs, but at least 1.
+    - The constant is the median of the provider's count minus the factor times chatmemory's count.
+
+    Because of the medians, a few unusual calls hardly change the result.
     """
     if len(counts) < FEWEST:
         return None

@@ -37,20 +37,24 @@ class CallManager(TableManager):  # type: ignore[type-arg]  # not generic at run
 
 
 class ModelCall(_OfConversation):
-    """A stored model call of a conversation. Its messages are stored elsewhere:
+    """A stored model call of a conversation.
 
-    - If calls began the conversation, the call's messages are the window after `step`. The window
-      after `answer_step` also has the answer.
-    - In any other conversation, `places` refers to the messages (see the module `places`).
-    - Messages that could not be stored are only in `difference`. Then there is no step, and no
-      places.
+    Its messages are stored in one of three ways:
+
+    - If calls decide the memory of the conversation, the messages are the window after `step`. The
+      window after `answer_step` also has the answer.
+    - If calls do not decide, `places` refers to the messages (see the module `places`).
+    - Messages that could not be stored are only in `difference`. Then `step` is None, and `places`
+      is "".
 
     Other columns:
 
     - `difference` is the patch (see `patches`) from the call's messages, rendered in `format`, to
       the request.
-    - `response` has the parts of the provider's response that are not in the answer's messages.
-    - `style` names the way in which the JSON was written; "" if the bytes are not known.
+    - `response` has the parts of the provider's response that are not in the stored messages of the
+      answer.
+    - `style` names the way in which the JSON of the request was written, such as `compact`. It is
+      "" if unknown.
     - `tools` are the digests of the call's tools, in order.
     """
 
@@ -208,9 +212,12 @@ class CallRun(models.Model):
 
     - `digests` identify the messages of the newest call and its answer.
     - `last_step` is the last step that a call wrote.
-    - `is_own` means that calls began the conversation, and nobody else has changed its memory.
-    - `own_messages` is the number of sent messages that are not in history.
-    - Messages of the history up to `known_seq` have a `KnownMessage`.
+    - `is_own` means that calls began the conversation. It becomes False when a call finds that
+      somebody else has changed the memory.
+    - `own_messages` is the number `n` of the newest `CallMessage`; 0 if no call sent such a
+      message.
+    - Messages of the history up to the seq `known_seq` have a `KnownMessage`, except redacted
+      messages.
     """
 
     memory = models.OneToOneField(
@@ -259,7 +266,8 @@ class DroppedCalls(models.Model):
     """The number of calls that were not stored, for one reason (`why`) and sender. No content is
     stored.
 
-    `awaited` are the keys of recent calls whose messages may still arrive in a later event.
+    `awaited` are the keys of the newest of these calls that may still be stored later. When such a
+    call is stored, `count` goes down.
     """
 
     prefix = models.CharField(max_length=255, blank=True, help_text="of the token that sent them")

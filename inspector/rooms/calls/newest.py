@@ -34,8 +34,9 @@ class Newest(Generic[Key, Value]):
         return found[0] if found else None
 
     def put(self, key: Key, value: Value, size: int) -> None:
-        """Store a value of a `size`. Drop the oldest values while the cache has too many values, or
-        while their sizes together are too large.
+        """Store a value, and drop the oldest values while the cache has too many values or their
+        total size is too large. `size` is the size of this value in a unit that the caller chooses,
+        such as characters.
         """
         with self._lock:
             self._size += size - self._values.pop(key, (value, 0))[1]

@@ -72,10 +72,13 @@ class CallFilter:
 
 @dataclass(frozen=True)
 class CallTotals:
-    """Sums over calls: their number, failures, and tokens as providers counted them.
+    """Sums over model calls: their number, the failed calls (`errors`), and tokens as providers
+    counted them.
 
-    `cost` is the cost of the prompts, as a number of input tokens at the full price. For example,
-    100 cached tokens at a tenth of the full price cost 10.
+    - `input` is the number of all prompt tokens, and `cached` the number of those that came from
+      the prompt cache.
+    - `cost` is the cost of the prompts, as a number of input tokens at the full price. For example,
+      100 cached tokens at a tenth of the full price cost 10.
     """
 
     calls: int = 0
@@ -112,7 +115,9 @@ def midnight_of(day: date) -> datetime:
 
 
 def totals_by_day_and_model(since: datetime) -> dict[tuple[date, str], CallTotals]:
-    """Return the totals of the calls since a time by day and model, by one query."""
+    """Return the totals of all calls that began at or after the time `since`, by day and model.
+    This takes one query.
+    """
     rows = ModelCall.objects.filter(at__gte=since).annotate(day=TruncDate("at"))
     found: dict[tuple[date, str], CallTotals] = defaultdict(CallTotals)
     sums = {name: Sum(name) for name in ("input", "cached", "written", "output")}
@@ -135,9 +140,11 @@ def prompt_cost(model: str, provider: str, tokens: Mapping[str, int]) -> Decimal
     """Return the cost of prompts, as a number of input tokens at the full price. For example, 100
     cached tokens at a tenth of the full price cost 10.
 
-    `tokens` has the counts `input`, `cached` (read from the prompt cache) and `written` (to the
-    cache). Cached and written tokens have prices of their own: those of the model if it is known,
-    else those of the provider. If these prices are unknown, the full price counts.
+    `tokens` has the counts `input` (all prompt tokens), `cached` (read from the prompt cache) and
+    `written` (written to the cache).
+
+    Cached and written tokens have the prices of the model. If the model is unknown, they have the
+    prices of the provider. An unknown price counts as the full price.
     """
     known, usual = known_model(model), providers().get(provider)
     cached = known.cached if known else usual.cached if usual else None
@@ -148,8 +155,13 @@ def prompt_cost(model: str, provider: str, tokens: Mapping[str, int]) -> Decimal
 
 @dataclass(frozen=True)
 class DayBar:
-    """A bar in the chart of days: its position and height in units of the chart's SVG, its value in
-    words, and a link to the calls of the day.
+    """A bar for one day in the chart of days.
+
+    - `left`, `top` and `height` are in units of the chart's SVG.
+    - `words` is the formatted value, such as `9,812`.
+    - `css` is the CSS class for the color of the bar.
+    - `link` is a query string that shows only the calls of the day. If the page already shows only
+      this day, the link shows all days.
     """
 
     day: date
@@ -350,8 +362,8 @@ class CallsPage:
         return date.fromisoformat(self.which.day) if self.which.day else None
 
     def cost(self, totals: CallTotals) -> str:
-        """Format a cost: as money if the reader has entered a price, otherwise as a number of input
-        tokens.
+        """Return the formatted cost of the calls in `totals`. If the URL has an input price, this
+        is money that includes the output tokens. Otherwise it is a number of input tokens.
         """
         if not self.prices.has_money:
             return short(round(totals.cost))

@@ -80,11 +80,15 @@ class Tool(NamedTuple):
 
 
 class Change(NamedTuple):
-    """A line about what changed since the previous call, with its text and tokens. `seq` is the
-    number of the message in the conversation; 0 if there is none.
+    """A line of the list that compares a call with the previous call.
 
-    `kind` is same (shared prefix), break (prefix change), off (no longer sent) or on (new). `glyph`
-    is the mark for the kind of message (see `MessageStyle`), or "".
+    - `kind` is `same` (unchanged), `break` (the shared prefix ends), `off` (no longer sent) or `on`
+      (new).
+    - `tokens` is the size of what the line names. In a `break` line, it is the number of tokens
+      that are sent again.
+    - `seq` is the number of the message in history. 0 if the line is not about a single message, or
+      if the message is not in history.
+    - `glyph` is the mark for the kind of message (see `MessageStyle`), or "".
     """
 
     kind: str
@@ -95,8 +99,12 @@ class Change(NamedTuple):
 
 
 class Line(NamedTuple):
-    """A line of the comparison with memory: a number of `tokens` (None if unknown), or an amount of
-    `money`. `is_sum` marks a total.
+    """A line of the calculation that adds up the tokens of a request, or a line about its cost.
+
+    - `text` is the label, and `note` a remark such as `not part of memory`, or "".
+    - `tokens` is None if the number is unknown, or if the line has `money` instead.
+    - `money` is a formatted amount, or "".
+    - `is_sum` marks the total of the lines above.
     """
 
     text: str
@@ -504,7 +512,7 @@ def bars(calls: Sequence[ModelCall]) -> list[tuple[ModelCall, float | None]]:
 
 
 def policy_of(memory_policy: Policy | None) -> Policy | None:
-    """Return a conversation's policy if it evicts messages. None if it only measures, or if its
-    kind is not installed.
+    """Return the policy of a conversation if this policy can evict messages, else None. A policy
+    cannot evict if its limit only measures (`meters_only`), or if its kind is not installed.
     """
     return memory_policy if can_decide(memory_policy) and not memory_policy.meters_only else None

@@ -1,6 +1,7 @@
-"""Patches from one JSON value to another: from rendered messages to the request of a call.
+"""Patches between JSON values: from the rendered messages of a call to the request of the call.
 
-`patch(source, target)` returns None if both are equal, else a JSON value for `patched`:
+`patch(source, target)` returns a patch, or None if both values are equal. `patched(source, patch)`
+applies a patch, and returns the target. A patch is a JSON value in one of these forms:
 
     {"v": value}                              a new value
     {"k": [names], "c": {name: patch}}        an object with these members; members without a patch

@@ -1,9 +1,11 @@
-"""Encodes the messages that a model call sent as a text of references. Only calls whose messages
-are not a window of the conversation have such a text.
+"""Encodes the list of messages that a model call sent as a short text, such as `1,4-90,~2,~5-9`.
 
-A reference is the seq of a message in history, or `~` and the number of a `CallMessage`, which is
-not in history. `7s12` is message 7 as a cleared tool result of 12 tokens. Consecutive references
-form a range: `1,4-90,~2,~5-9`.
+- `1` is message 1 of the history (its seq).
+- `~2` is the `CallMessage` with number 2, which is not in history.
+- `7s12` is message 7 of the history, sent as a cleared tool result of 12 tokens.
+- `4-90` and `~5-9` are ranges.
+
+A call has such a text only if its messages are not stored as a window of the conversation.
 """
 
 from __future__ import annotations
@@ -66,7 +68,7 @@ def _written(part: tuple[Reference, int]) -> str:
 
 
 def decoded(text: str) -> list[Reference]:
-    """Return the references of a text in the form of this module, in order."""
+    """Return the references in a text such as `1,4-90,~2`, in the order of the text."""
     return [each for part in filter(None, text.split(",")) for each in _read(part)]
 
 

@@ -109,20 +109,21 @@ def newest_of_all(size: int) -> list[ModelCall]:
 
 
 def newest_dropped(prefix: str | None = None) -> list[DroppedCalls]:
-    """Return up to 100 counts of calls that were not stored, one for each reason and sender. The
-    count with the newest such call comes first. With a `prefix`, only calls that came with API
-    tokens for this prefix count.
+    """Return up to 100 rows that count calls that were not stored. The row with the latest such
+    call comes first.
+
+    With a `prefix`, only calls are counted whose API token has an ID prefix that begins with
+    `prefix`.
     """
     rows = DroppedCalls.objects.order_by("-last_at", "pk")
     return list((rows.filter(prefix__startswith=prefix) if prefix else rows)[:LISTED])
 
 
 def mentions_on(view: ConversationState) -> Mentions | None:
-    """Search the messages that calls sent and that are not in history, for the phrase in the search
-    of a conversation's page. Return how many of them have the phrase, and the newest call that sent
-    one. The call is None if it is not among the last 100 calls.
+    """Search the messages that calls sent and that are not in history for the search phrase of the
+    conversation's page. Return None without a phrase, and if no message contains the phrase.
 
-    Return None without a phrase, or if no such message has the phrase.
+    The `call` of the result is one of the last 100 calls of the conversation, or None.
     """
     phrase = searchable(view.query.room_parameters.get("find", ""))
     if not phrase:
@@ -177,8 +178,8 @@ def one_call(memory_id: str, n: int) -> RebuiltCall:
 
 
 def call_compared_with(call: ModelCall) -> ModelCall | None:
-    """Return the call with which `call` is compared: the newest of the conversation's earlier calls
-    that have stored messages. None if there is none.
+    """Return the previous call with which `call` is compared: the last earlier call of the
+    conversation whose messages are stored. Return None if there is no such call.
     """
     rows = _before(call).filter(~Q(places="") | Q(step__isnull=False))
     return rows.order_by("-at", "-n").first()
@@ -205,11 +206,10 @@ def keep_newest(call: ModelCall, prompt: Prompt) -> None:
 
 
 def known_before(call: ModelCall) -> KnownCall | None:
-    """Return the call before the new call `call` in its conversation, if that call is cached; else
-    None.
+    """Return from the cache the call that was stored just before the new call `call` in its
+    conversation.
 
-    Calls are numbered in the order of storing, so the returned call has the number `call.n - 1`.
-    After a redaction, the cached prompt may differ from the stored prompt.
+    Return None if the earlier call is not cached, or if it began later than `call`.
     """
     found = _NEWEST.get(call.memory_id)
     is_before = found is not None and found.n == call.n - 1 and found.at <= call.at
@@ -234,10 +234,10 @@ def _stays(memory_id: str, n: int | None) -> QuerySet[Stay]:
 
 
 def context_behind(call: ModelCall) -> list[ChatMessage]:
-    """Return the messages that a later request continues when it names `call`, such as by
-    `previous_response_id`: the messages of `call` and its answer.
+    """Return the messages of `call` and of its answer, without the request's instructions. A later
+    request that names `call`, such as by `previous_response_id`, continues these messages.
 
-    The instructions of `call` are left out, because they apply to one request only.
+    The instructions are left out because they apply to one request only.
     """
     before = RebuiltCall(call)
     messages = [row.message for row in before.rows]
@@ -288,10 +288,8 @@ class RebuiltCall:
 
     @cached_property
     def answer_messages(self) -> list[ChatMessage]:
-        """The messages of the answer. They are the messages that entered memory after the request.
-
-        A call with a list of its own (`places`) adds nothing to memory. Then the messages are read
-        from the response.
+        """The messages of the answer. Empty if there is no answer, or if the messages of the call
+        could not be stored.
         """
         if self.row.places:
             return [*(answer_in(self.response, self.row.format) or ())]
@@ -309,8 +307,8 @@ class RebuiltCall:
 
     @cached_property
     def request(self) -> JsonDict:
-        """The request as the provider got it. If the call comes from a trace span, the request is
-        as the span describes it.
+        """The request as it was sent. Secrets that were removed and texts that were redacted are
+        missing. If the call comes from a trace span, the request is as the span describes it.
         """
         difference = json.loads(self.row.difference) if self.row.difference else None
         found: JsonDict = patched(self.made, difference)
@@ -321,8 +319,8 @@ class RebuiltCall:
 
     @property
     def body(self) -> bytes:
-        """The bytes of the request as they were sent. If the way in which the JSON was written is
-        not known, bytes of equal JSON.
+        """The request as JSON bytes. They equal the bytes that were sent if the style of the JSON
+        is known (see `spelling`), and if nothing was removed or redacted.
         """
         return written(self.request, self.row.style or "compact")
 

@@ -1,7 +1,7 @@
-"""Writes a model call to the ledger: the list that a program sent, and the answer.
+"""Writes the messages of a model call to the ledger: the messages of the request, and the answer.
 
-Only calls that decide the memory of their conversation are written (see `calls_decide`). Any other
-call does not change its conversation (see `beside`).
+This is done only if model calls decide the memory of the conversation (see `calls_decide`). Any
+other call is stored without changing its conversation (see `beside`).
 """
 
 from __future__ import annotations
@@ -68,16 +68,15 @@ def is_joined(run: CallRun) -> bool:
 
 
 class RecordedCall(NamedTuple):
-    """The steps that a call wrote: the window after `step` is its request, and the window after
-    `answer_step` also has the answer. `answer_step` is None without an answer, and both are None if
-    the call was not written.
+    """The result of writing the messages of a call to the ledger. `step` is None if they were not
+    written.
 
-    - `request` and `answer` are the window's entries for the messages of the request and the
-      answer.
-    - `places` has a `Place` for each message of the request, to compare the prompt with the next
-      one.
-    - `continues` means that nobody has changed the conversation since the previous call that this
-      process recorded.
+    - `step`: the window after this step is the request.
+    - `answer_step`: the window after this step also has the answer. None without an answer.
+    - `request` and `answer`: the window's entries for the messages of the request and the answer.
+    - `places`: a `Place` for each message of the request, for comparisons with other prompts.
+    - `continues`: this process recorded the previous call of the conversation, and nobody has
+      changed the conversation since then.
     """
 
     step: int | None = None

@@ -1,6 +1,4 @@
-"""Reads and writes the rows of model calls by plain SQL. Django's ORM would take several times as
-long as the database.
-"""
+"""Reads and writes the rows of model calls by plain SQL, which is faster than Django's ORM."""
 
 from __future__ import annotations
 
@@ -18,8 +16,8 @@ _WITHOUT_BODIES = Table(ModelCall, only={*_CALLS.names} - {"difference", "respon
 
 
 def place_of(key: str) -> tuple[str, int] | None:
-    """Return the conversation ID and the number of the stored call with this key; None if there is
-    no such call.
+    """Return the conversation ID and the number of the stored call that `key` identifies (see
+    `key_of`). None if there is no such call.
     """
     statement = "SELECT memory_id, n FROM chatmemory_calls_modelcall WHERE key = %s LIMIT 1"
     return next(iter(sql.rows(statement, [key])), None)
@@ -34,7 +32,9 @@ def newest_without_bodies(memory_id: str, size: int) -> list[ModelCall]:
 
 
 def number_of(memory_id: str, key: str, cursor: CursorWrapper) -> int | None:
-    """Return the number of the call with a key in a conversation; None if there is no such call."""
+    """Return the number of the call that `key` identifies (see `key_of`) in a conversation. None if
+    there is no such call.
+    """
     statement = "SELECT n FROM chatmemory_calls_modelcall WHERE memory_id = %s AND key = %s"
     return next((n for (n,) in sql.rows(statement, [memory_id, key], cursor)), None)
 

@@ -1,4 +1,6 @@
-"""Stores tool definitions of calls, each once for all conversations."""
+"""Stores the tools of calls. Each definition is stored once for all conversations
+(`ToolDefinition`). A `CallTool` says that a conversation uses a definition.
+"""
 
 from __future__ import annotations
 
@@ -31,8 +33,8 @@ class SentTool(NamedTuple):
 
 
 def sent_tools(memory_id: str, definitions: Sequence[JsonMap]) -> list[SentTool]:
-    """Return the tools of a request with their tokens. The tokens of a tool that the conversation
-    has not sent before are counted now.
+    """Return the tools of a request with their tokens. A tool that a stored call of the
+    conversation has sent is not counted again.
     """
     digests = [_digest(each) for each in definitions]
     known = _known_tokens(memory_id, digests)
@@ -92,8 +94,8 @@ def tool_tokens(memory_id: str, digests: Sequence[str]) -> int:
 
 
 def keep_tools(memory_id: str, tools: Iterable[SentTool]) -> None:
-    """Store the tools of a call, except for tools that the conversation already has. Call this
-    function in the transaction that stores the call.
+    """Store the tools of a call, except tools that are already stored for the conversation. Call
+    this function in the transaction that stores the call.
     """
     by_digest = {each.digest: each for each in tools}
     new = by_digest.keys() - _tokens_of(memory_id, by_digest).keys()

@@ -1,9 +1,12 @@
 """Stores model calls: their messages, and one row for the rest of each call.
 
-- A first transaction stores the messages in the ledger, if model calls created the conversation.
-  Otherwise the call gets a list of its own (see `beside`), and the ledger is unchanged.
-- Then the difference between the request and its messages is computed without a lock.
-- A second transaction writes the row. If this transaction fails, the call can be stored again.
+- If model calls decide the memory of the conversation (see `calls_decide`), a first transaction
+  stores the messages in the ledger. Otherwise, the call gets a list of its own (see `beside`), and
+  the ledger is unchanged.
+- Then the patch from the messages to the request is computed without a lock. Messages that cannot
+  be stored are only in this patch.
+- A last transaction writes the row, and the list if there is one. If this transaction fails, the
+  call can be stored again.
 
 A call that already has a row is not stored again.
 """
@@ -111,12 +114,13 @@ class Stored:
 
 
 def store(call: NewCall, prefix: str = "", actor: str = "") -> Stored:
-    """Store a model call in its conversation, and return its conversation and number.
+    """Store a model call in its conversation, and return its conversation and number. A call that
+    is already stored is not stored again.
 
-    `prefix` limits which conversations the sender's API token can reach.
+    `prefix` is the beginning of all conversation IDs that the sender's API token can reach.
 
-    Raises DatabaseError, and ChatMemoryError if the call cannot be stored. An example is a
-    conversation that is being imported.
+    Raises DatabaseError. Raises ChatMemoryError if the call cannot be stored, such as while its
+    conversation is being imported.
     """
     key = key_of(call.key, prefix)
     if place := place_of(key):
@@ -390,8 +394,10 @@ def _compare(
 
 
 def count_dropped(dropped: Iterable[Dropped], prefix: str) -> None:
-    """Add calls that were not stored to the stored counts, by reason and sender. A call that has
-    been stored in the meantime is not counted. `prefix` is the prefix of ids of the sender's token.
+    """Count calls that were not stored, by reason and sender, in `DroppedCalls`. A call with a key
+    is not counted if a stored call has the same key.
+
+    `prefix` is the beginning of all conversation IDs that the sender's API token can reach.
     """
     found: defaultdict[tuple[DropReason, str], list[str]] = defaultdict(list)
     for why, sender, key, count in dropped:
@@ -405,8 +411,11 @@ def count_dropped(dropped: Iterable[Dropped], prefix: str) -> None:
 
 
 def count_no_more(stored: Iterable[NewCall], prefix: str) -> None:
-    """Subtract these stored calls from the counts of calls that were not stored. They were counted
-    when their spans first came without messages.
+    """Subtract calls that are stored now from the counts of calls that were not stored. Calls that
+    were never counted are ignored.
+
+    For example, a trace span without messages is counted, and its messages arrive later. `prefix`
+    is the same as in `count_dropped`.
     """
     _count_no_more((key_of(call.key, prefix) for call in stored), prefix)
 

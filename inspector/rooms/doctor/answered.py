@@ -1,5 +1,5 @@
-"""Explains a provider's error that no rule of the linter knows: a prompt that is too long, a rate
-limit, or a position in the request.
+"""Explains a provider's error message that no rule of the linter explains. Such a message reports a
+prompt that is too long or a rate limit, or names a position in the request.
 """
 
 from __future__ import annotations

@@ -99,12 +99,15 @@ class DoctorSerializer(Json):
 class Doctor(Resource):
     @reads(DoctorSerializer, query=DoctorQuery, name="list_ill_memories")
     def get(self, request: Request, parameters: Parameters) -> Response:
-        """List conversations that a provider in use would refuse.
+        """List conversations that a provider in use would reject.
 
-        The newest cases come first. Each diagnosis is as of its step `known_until`; `changed`
-        counts the conversations that have changed since their diagnosis. With `rule`, the list has
-        only windows that break this rule, including windows that a provider accepts but may
-        mishandle. With `provider`, only this provider counts, whether it is in use or not.
+        The conversation whose problems began last comes first. Each diagnosis is about the window
+        after the step `known_until`. `changed` is the number of conversations without a current
+        diagnosis.
+
+        With `rule`, the list has only conversations whose window breaks this rule. It then includes
+        windows that a provider accepts but may mishandle. With `provider`, only this provider
+        counts, even if it is not in use.
         """
         prefix = prefix_of(request)
         which = IllFilter(parameters.get("rule", ""), parameters.get("provider", ""), prefix)

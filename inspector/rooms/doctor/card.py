@@ -163,8 +163,10 @@ def _kept_findings(memory_id: str) -> Diagnosis | None:
 
 
 def never_reached(memory_id: str) -> str:
-    """Describe the newest message that left memory in the step that added it: `#12 (1,427 tokens)
-    left memory in the step that added it: the limit is 300 tokens`. Return "" if there is none.
+    """Describe the newest message that left memory in the step that added it. Return "" if no
+    recent step has such a message.
+
+    Example: `#12 (1,427 tokens) left memory in the step that added it: the limit is 300 tokens`.
     """
     row = KeptDiagnosis.objects.filter(pk=memory_id, missed_step__isnull=False).first()
     if row is None:
@@ -186,10 +188,10 @@ def never_reached(memory_id: str) -> str:
 
 
 def questions() -> Iterator[Fragment]:
-    """Yield the form that asks which providers are in use.
+    """Yield the form that asks which providers are in use. Yield nothing if the providers are
+    already chosen, or if no provider would reject any conversation.
 
-    The form is shown until somebody has chosen, and only if a provider would reject a conversation
-    that is not an example.
+    Example conversations do not count.
     """
     if not choices().is_made and (refused := would_find_beside(demo.ids())):
         rows = words.provider_rows(None, refused, conversations_by_provider())

@@ -35,8 +35,10 @@ NONE = Q(id="")  # no conversation has an empty id
 
 @dataclass(frozen=True)
 class Choice:
-    """The providers that are in use (`use`) for conversations whose IDs begin with `prefix`, and
-    who chose them at what time.
+    """The providers in use (`use`) for conversations whose IDs begin with `prefix`.
+
+    `set_by` is the person who chose the providers on the page, and `set_at` the time. If the
+    setting names the providers, `set_by` is "" and `set_at` is None.
     """
 
     prefix: str

@@ -1,4 +1,6 @@
-"""Diagnoses a stored window, now or after a step, by reading only the ledger."""
+"""Diagnoses the windows of conversations, at the newest step or after an earlier step. The newest
+diagnosis of each conversation is stored (see `DiagnosisKeeper`).
+"""
 
 from __future__ import annotations
 
@@ -51,10 +53,9 @@ def diagnosis_of(
 ) -> Diagnosis:
     """Return the diagnosis of a stored window.
 
-    Interrupted tool calls are not diagnosed if the policy leaves them out of prompts. Messages that
-    a lowered limit hides are diagnosed. `messages` are the window's messages by number, if the
-    caller has read them. With `for_answers`, the diagnosis is faster but less complete (see
-    `diagnose`), and has no times.
+    - `messages` are the window's messages by seq. If None, they are read from the database, without
+      interrupted tool calls if the policy leaves these out of prompts.
+    - `for_answers` makes the diagnosis faster, but leaves out repairs and times (see `diagnose`).
 
     Raises StepNotFound, and CorruptRow for a message that cannot be read.
     """
@@ -201,10 +202,10 @@ RULES_READ = 3  # raise it with each change of the linter's rules
 
 
 class DiagnosisKeeper(Keeper):
-    """Derives and stores the diagnosis of each conversation, and the newest steps with a message
-    that was too large for the limit.
+    """Derives and stores the diagnosis of each conversation at its newest step.
 
-    Sends signals about rules that a window has newly broken, and about new reasons for attention.
+    The stored row also tells whether the limit was too small for a message (see `without_room`) or
+    for a turn (see `needed_by`). New problems are announced by signals (see `kept`).
     """
 
     model = KeptDiagnosis
@@ -310,13 +311,14 @@ def kept_diagnosis(row: KeptDiagnosis) -> Diagnosis:
 
 
 def without_room(memory: Memory) -> tuple[int | None, int | None]:
-    """Return two steps whose added message had no room: (too large, left at once). Each is the
-    newest such step, or None.
+    """Return the numbers of two recent steps as a pair: (too large, left at once). A number is None
+    if there is no such step.
 
-    - Too large: beside the system message alone, the message would still exceed the limit.
-    - Left at once: the message left memory in the step that added it.
+    - Too large: the newest step that added a message larger than the limit allows, even with only
+      the system message beside it.
+    - Left at once: the newest step that added a message which left memory in the same step.
 
-    Only the last 40 steps are searched, without steps in which a client decided the window.
+    Only the last 40 steps are searched. Steps in which a client decided the window do not count.
     """
     first = max(0, memory.last_step - LATELY_STEPS)
     steps = list(Step.objects.filter(memory=memory, n__gte=first).order_by("n"))

@@ -32,13 +32,17 @@ FoundProblems = dict[tuple[str, bool], dict[Named, dict[str, str]]]
 
 @dataclass(frozen=True)
 class Problem:
-    """A rule that a window breaks, and what providers do for this reason.
+    """A rule that a window breaks, with the providers that would reject or mishandle the window
+    because of this rule.
 
-    - `refused_by` are the providers that would reject the window, and `mishandled_by` those that
-      would mishandle it. For `conditional_for`, the answer depends on the model or a parameter.
-    - `seq` is the message that breaks the rule, or 0 for the whole window.
-    - `since` is the step at which the problem began, and `at` its time; None if unknown.
-    - `repairable_for` are the providers for which a repair would help.
+    - `refused_by` are the providers that would reject the window, and `mishandled_by` the providers
+      that would mishandle it.
+    - `conditional_for` are the providers for which a rejection depends on the model or a parameter.
+    - `seq` is the seq of a message that breaks the rule; 0 for the whole window.
+    - `since` is the step at which the problem began; None if unknown.
+    - `at` is the time of the step `since`. If this step is unknown, `at` is the time of the
+      diagnosed step. None if the diagnosis has no times.
+    - `repairable_for` are the providers for which a repair would end the problem.
     - `is_pending` means that the next messages will end the problem. An example is a tool call that
       still waits for its results.
     """
@@ -73,11 +77,13 @@ class Problem:
         return next((each for each, names in named.items() if provider in names), "")
 
     def marks(self) -> list[str]:
-        """Return texts for the database column by which lists filter conversations.
+        """Return texts such as `openai:dangling_call!`, by which the database finds conversations
+        with this problem. Empty if the doctor does not list the rule, or if the problem is pending.
 
         `openai:dangling_call!` means that OpenAI rejects (`!`) the window because of the rule
         `dangling_call`. The other signs are `?` (the answer depends on the model or a parameter)
-        and `~` (mishandled).
+        and `~` (mishandled). If all providers accept windows that break the rule, the text names no
+        provider: `:RULE~`.
         """
         if self.is_pending or not RULES[self.rule].is_listed:
             return []
@@ -87,8 +93,11 @@ class Problem:
         return [mark(name, self.rule, severity) for name, severity in known if severity]
 
     def under(self, use: InUse) -> Problem | None:
-        """Return the problem limited to the providers in use and their models. None if they all
-        accept the window.
+        """Return this problem, limited to the providers in use and their models. None if all
+        providers in use accept the window despite the problem.
+
+        Some rules only warn, because every provider accepts the window. A problem with such a rule
+        is always returned.
         """
         severities = {name: self._severity(name, models) for name, models in use.models.items()}
         if RULES[self.rule].laws and not any(severities.values()):
@@ -120,8 +129,10 @@ def _of(severity: str, severities: Mapping[str, str]) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """The problems of the window after a step. Problems for which a provider rejects the window
-    come first. Among these, and among the rest, the oldest problem comes first.
+    """The problems of the window after the step `step`.
+
+    Problems for which a provider rejects the window come first, and then all other problems. In
+    each of these two groups, the oldest problem comes first.
     """
 
     step: int
@@ -140,8 +151,8 @@ class Diagnosis:
 
     @property
     def ill_at(self) -> datetime | None:
-        """The time since which the window has a problem that the doctor lists; None without such a
-        problem.
+        """The time at which the oldest listed problem began (see `listed`). None if no problem is
+        listed, or if the diagnosis has no times.
         """
         return min((each.at for each in self.listed if each.at), default=None)
 
@@ -239,10 +250,10 @@ def diagnose(
     - `numbers` has the seq of each of the `messages`.
     - `step` is the step after which the window had these messages.
     - `has_left` tells whether any message has ever left the window.
-    - `past_of` returns the `Past` (the stays in memory) of the messages with the given seqs.
-      Without this function, the result does not say when problems began.
-    - `for_answers` saves time if only the answers of providers are shown. Then no problem has
-      `repairable_for`, and a problem that is the only one has no `since`.
+    - `past_of` takes seqs of messages, and returns the conversation's `Past` with all stays of
+      these messages. Without this function, the result does not say when problems began.
+    - `for_answers` is True if the caller only shows what providers do with the window. Then the
+      diagnosis is faster, but no problem has `repairable_for`, and `since` may be None.
     """
     found: FoundProblems = {}
     turns = turns_by_provider(messages, PROVIDERS, numbers)

@@ -22,9 +22,12 @@ RECORDED = 2_000  # the latest messages, in which turns are looked for
 def needed_by(memory: Memory) -> dict[str, int | None]:
     """Return the columns `needed_limit` and `short_at` of a conversation's stored diagnosis.
 
-    `needed_limit` is the limit that the largest recorded turn needs. `short_at` is the time since
-    which the limit is too small, in microseconds since 1970. Both are None if the limit is large
-    enough, or if no built-in policy decides what stays in memory.
+    - `needed_limit` is the smallest limit with room for the system message and the largest turn.
+      Turns are searched in the newest 2,000 messages of the history.
+    - `short_at` is the time since which the limit is too small, in microseconds since 1970.
+
+    Both are None if the limit is large enough, or if no installed policy evicts the oldest
+    messages.
     """
     policy = memory.policy
     nothing: dict[str, int | None] = {"needed_limit": None, "short_at": None}
@@ -50,10 +53,12 @@ def _first_stays(memory: Memory) -> list[Stay]:
 
 @dataclass(frozen=True)
 class TooSmallLimit:
-    """A conversation whose limit is too small for its largest recorded turn.
+    """A conversation whose limit is too small for the largest turn in the newest 2,000 messages of
+    its history.
 
-    `needed` is the limit that this turn needs, and `at` the time since which the limit is too small
-    (None if unknown). `version` is the number of the conversation's newest step.
+    - `needed` is the limit that holds this turn and the system message.
+    - `at` is the time since which the limit is too small; None if unknown.
+    - `version` is the number of the conversation's newest step.
     """
 
     memory_id: str

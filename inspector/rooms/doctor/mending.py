@@ -1,5 +1,5 @@
-"""The lines of the doctor's page about rejected windows: problems that one repair would solve, and
-problems that only the client can solve.
+"""The lines of the doctor's page about rejected windows. Windows that need the same kind of repair
+share a line. Windows that a client decides have lines of their own.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ CLIENT = "client"
 
 
 class Whose(NamedTuple):
-    """The data by which the page finds what the conversations with a problem have in common.
+    """The data for finding what the conversations with a problem have in common.
 
-    `values` has each conversation's values, such as its tenant and its labels, by ID. `everywhere`
-    counts how many conversations of the site have a value.
+    - `values` maps a conversation's ID to its values, such as its tenant and its labels.
+    - `everywhere` counts how many conversations of the whole site have a given value.
     """
 
     values: Values
@@ -52,11 +52,11 @@ class Whose(NamedTuple):
 
 
 class MendLine(Line):
-    """A line of the doctor's page: conversations whose problems the same kind of repair solves. The
-    problems may break several rules.
+    """A line of the doctor's page: conversations whose rejected windows need the same kind of
+    repair. The windows may break different rules.
 
-    `by_client` means that clients decide the windows of these conversations. Then the line offers
-    no repair.
+    A line about windows without a repair is about one rule. So is a line about windows that clients
+    decide (`by_client`). Such lines offer no repair.
     """
 
     def __init__(
@@ -193,16 +193,18 @@ class Mends(NamedTuple):
 def mends(
     issues: Iterable[Issue], midnight: datetime, is_used: bool, everywhere: Everywhere
 ) -> Mends:
-    """Return a line for each kind of repair that would solve problems of rejected windows.
-    Conversations that only their client can change have lines of their own.
+    """Return the lines of the doctor's page about rejected windows.
 
-    The line with the most conversations whose problem began today comes first. At most five lines
-    are shown, and the rest are folded. Lines with fewer than three conversations and no problem
-    from today are folded, too, unless there are only such lines.
+    - Windows that need the same kind of repair share a line.
+    - Windows without a repair have one line for each rule. So have windows that a client decides.
+    - The line with the most conversations whose problem began today comes first.
+    - At most five lines are shown. The rest are folded.
+    - A line is small if it has fewer than three conversations, and none with a problem from today.
+      Small lines are shown only if all lines are small.
 
-    `midnight` is the beginning of today. `is_used` is True if people have chosen the providers in
-    use; then the lines are red. `everywhere` counts conversations of the site by value, such as a
-    label.
+    `midnight` is the beginning of today. `is_used` tells whether people have chosen the providers
+    in use. Only then, the lines are red. `everywhere` counts how many conversations of the site
+    have a value, such as a label.
     """
     refused = [each for each in issues if each.severity == "refused"]
     ids = {case.memory_id for each in refused for case in each.cases}

@@ -67,15 +67,17 @@ def rows_of(cases: Sequence[Case]) -> list[Row]:
 
 
 class Line(ABC):
-    """A line of the doctor's page: conversations that the same change would repair. An opened line
-    shows the first few conversations.
+    """A line of the doctor's page: conversations with the same problem, or for which the same
+    change helps. An opened line shows the first few conversations.
 
-    - `title` and `why` are its words, and `count` is the number of its conversations.
-    - `verb` is the label of the button for this change; "" if no installed feature can make it.
-    - `action` is the URL of a preview of the change, and `fields` are its parameters.
+    - `id` is the HTML ID of the line.
+    - `title` is the heading of the line, and `why` a short text beside the heading.
+    - `count` is the number of conversations.
+    - `verb` is the label of the button for this change; "" if the page offers no change.
+    - `action` is the URL of a preview of the change, and `fields` are the parameters of this URL.
     - `address` is the URL of a page with all conversations of the line; "" if there is no such
       page.
-    - `times` are the times at which the problems began.
+    - `times` are the times at which the problems began. Unknown times are left out.
     """
 
     is_red = False
@@ -145,8 +147,8 @@ class CauseLine(Line):
 
     @cached_property
     def prevention(self) -> str:
-        """Advice that prevents the problem in future, or "". Beside a repair button, only advice
-        that names an option of a policy is shown.
+        """Advice that prevents the problem in future; "" if there is none. Beside a repair button,
+        only advice about an option of the policy is given.
         """
         if self.verb and not RULES[self.issue.rule].by_policy:
             return ""
@@ -158,8 +160,8 @@ class CauseLine(Line):
 
 
 class ShortLine(Line):
-    """A line of conversations that are not rejected, but whose limit is too small for their largest
-    recorded turn.
+    """A line of the conversations whose limit is too small for their largest turn (see
+    `TooSmallLimit`).
     """
 
     id, title = "short-windows", words.SHORT

@@ -1,8 +1,8 @@
-"""Finds the steps at which providers began to reject the window of a conversation, even if the
-window was repaired later.
+"""Finds the steps at which providers began to reject the window of a conversation. Windows that
+were repaired later are included.
 
-Only windows that a request could send are examined: after a user message, and after the last result
-of the preceding tool calls.
+A request can follow a user message, or the last result of the preceding tool calls. Only the
+windows at these steps are examined.
 """
 
 from __future__ import annotations
@@ -25,12 +25,13 @@ _NAMES = {label: name for name, label in PROVIDERS.items()}
 
 
 def refused(passage: Passage, state: JsonDict) -> Iterable[Case]:
-    """Return all cases up to the end of the passage: the steps at which a provider began to reject
-    the window.
+    """Return the cases of a conversation up to the end of the passage. A case is a step at which at
+    least one more provider began to reject the window.
 
-    The detail of a case lists pairs of a provider and a rule, such as `openai:orphan_result!`,
-    separated by commas. `passage` has the newest steps of the ledger. `state` has the cases of
-    earlier steps, and is updated.
+    - The detail of a case names each such provider and the broken rule, such as
+      `openai:orphan_result!`. Several texts are separated by commas.
+    - `passage` has the newest steps of the ledger.
+    - `state` has the cases of earlier steps. This function adds the new cases to `state`.
     """
     cases = [Case(*each) for each in state.get("cases", ())]
     known = {*state.get("refused", ())}
@@ -115,8 +116,8 @@ class _Requests:
 
 
 def counting(rule: str = "") -> Callable[[str, str], bool]:
-    """Return a function that tells whether a past rejection of a window still counts: one of the
-    rejecting providers is in use.
+    """Return a function that tells whether a past rejection of a window still counts. A rejection
+    counts if one of the rejecting providers is in use now.
 
     The function takes a conversation's ID and the detail of a case. The detail names one or more
     providers, such as `openai:orphan_result!`. With a `rule`, only rejections for this rule count.

@@ -30,10 +30,11 @@ _IDS = {"call_": OPENAI, "toolu_": ANTHROPIC, "srvtoolu_": ANTHROPIC, "tooluse_"
 
 
 def providers_of(messages: Iterable[ChatMessage]) -> set[str]:
-    """Return the providers that can be recognized in messages.
+    """Return the names of the providers from which messages come, as their attributes and tool call
+    IDs show.
 
-    Tool call IDs in OpenAI's form stand for the Chat Completions API. The Responses API uses the
-    same IDs: if a message has the format of the Responses API, the IDs do not count.
+    OpenAI's Chat Completions API and Responses API use the same form of tool call IDs. Such an ID
+    means the Chat Completions API, unless a message has the format of the Responses API.
     """
     formats, by_id = set(), set()
     for message in messages:

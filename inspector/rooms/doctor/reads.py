@@ -36,11 +36,13 @@ DAYS = 14
 
 @dataclass(frozen=True)
 class IllConversation:
-    """A conversation and its stored diagnosis, limited to the providers in use. The diagnosis is of
-    the step `known_until`, which may be older than the newest step.
+    """A conversation and its stored diagnosis, limited to the providers in use or to one named
+    provider.
 
-    If the stored row cannot be read, `unreadable` says so in a sentence, and the diagnosis is
-    empty.
+    The window was diagnosed after the step `known_until`, which may be older than the newest step.
+
+    If the stored diagnosis cannot be read, `unreadable` is a sentence that says so, and `diagnosis`
+    has no problems.
     """
 
     memory: MemoryRow
@@ -118,10 +120,16 @@ class IllFilter:
 
 @dataclass(frozen=True)
 class DoctorCounts:
-    """How many conversations providers in use would reject: in total, by provider and by rule.
+    """The number of conversations with problems for the providers in use.
 
-    `changed` is the number of conversations without a current diagnosis. If no conversation has
-    been examined yet, `refused` is None and the other counts are empty.
+    - `refused` is the number of conversations that at least one provider would reject.
+    - `by_provider` is the number of conversations that a provider would reject, by provider.
+    - `by_rule` is the number of conversations whose windows break a rule, by rule. Mishandled
+      windows count, too.
+    - `changed` is the number of conversations without a current diagnosis.
+
+    If no conversation has been examined yet, `refused` is None, and `by_provider` and `by_rule` are
+    empty.
     """
 
     refused: int | None
@@ -131,8 +139,8 @@ class DoctorCounts:
 
 
 def doctor_counts(id_prefix: str = "", made: Choices | None = None) -> DoctorCounts:
-    """Count the conversations that would be rejected, by provider and by rule. `made` says which
-    providers count; None means the providers in use.
+    """Return the numbers of conversations with problems, in total, by provider and by rule. `made`
+    says which providers count; None means the providers in use.
     """
     made = made or choices()
     rules: Counter[str] = Counter()
@@ -185,8 +193,10 @@ def unexamined(id_prefix: str = "") -> MemoryQuerySet:
 
 
 def ill_conversations(provider: str = "") -> Iterator[IllConversation]:
-    """Yield each conversation with a problem for any provider, sorted by ID. Its diagnosis is
-    limited to the providers in use, or to the named provider, and may be empty.
+    """Yield each conversation that has a problem for any provider, sorted by ID.
+
+    Each diagnosis is limited to the given `provider`, or to the providers in use if `provider` is
+    "". So a diagnosis may have no problems.
     """
     made = choices().naming(provider)
     rows = _minded("").select_related("keptdiagnosis").order_by("id")
@@ -272,8 +282,9 @@ class Issue:
 
 
 def prevention_in(rule: str, memory_ids: Iterable[str]) -> str:
-    """Return advice on how these conversations can avoid breaking a rule in future; "" if there is
-    none for them.
+    """Return advice on how the given conversations can avoid breaking a rule in future, or "".
+
+    Advice that names an option of a policy is left out if none of the conversations has a policy.
     """
     if not RULES[rule].by_policy:
         return prevention_for(rule, have_policy=False)
@@ -374,10 +385,11 @@ def would_find(use: InUse) -> dict[str, int]:
 
 
 def would_find_beside(examples: Collection[str]) -> dict[str, int]:
-    """Return how many conversations each provider would reject. Examples are counted, too, but if
-    only examples would be rejected, the result is empty.
+    """Return how many conversations each provider would reject. The numbers include the example
+    conversations.
 
-    `examples` are the IDs of the example conversations.
+    The result is empty if no conversation other than the examples would be rejected. `examples` are
+    the IDs of the examples.
     """
     counts: Counter[str] = Counter(dict.fromkeys(ALL.providers, 0))
     has_others = False

@@ -11,12 +11,15 @@ from inspector.shell.agents import SIZE, Agent, Answer
 
 
 def doctor(agent: Agent, provider: str = "", rule: str = "") -> Answer:
-    """List conversations whose window a provider in use would reject, the newest problem first.
+    """List conversations whose window a provider would reject, the newest problem first.
 
     For each conversation, the answer names the step since which the window breaks a rule.
-    `provider` is openai, openai_responses, anthropic, gemini, mistral, bedrock or deepseek, in use
-    or not. With a `rule`, the list has only windows that break this rule, including windows that a
-    provider accepts but may mishandle.
+
+    `provider` is openai, openai_responses, anthropic, gemini, mistral, bedrock or deepseek. Without
+    a `provider`, only the providers in use count.
+
+    With a `rule`, the list has the conversations whose windows break this rule, even if a provider
+    accepts these windows but may mishandle them.
     """
     which = IllFilter(rule, provider, agent.scope.beginning())
     page, counts = doctor_page(which, size=SIZE), doctor_counts(which.id_prefix, which.choices)

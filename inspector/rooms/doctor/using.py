@@ -1,4 +1,6 @@
-"""The providers in use and their models, as a value. Nothing here reads the database."""
+"""Defines the class `InUse`: the providers in use and their models. Nothing here reads the
+database.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +14,11 @@ from chatmemory.lint.catalog import RULES
 
 @dataclass(frozen=True)
 class InUse:
-    """The providers that a conversation uses, each with its models; () if no models are named.
+    """The providers in use for a conversation, each with its models.
 
-    If nobody has chosen, `models` has all providers, and `is_chosen` is False.
+    - `models` maps the name of each provider to the names of its models; () if no models are named.
+    - `is_chosen` is False if nobody has chosen the providers in use. Then `models` has all
+      providers.
     """
 
     models: Mapping[str, tuple[str, ...]]
@@ -34,8 +38,8 @@ class InUse:
         return InUse({provider: self.models.get(provider, ())}, self.is_chosen)
 
     def refusing(self, provider: str) -> list[str]:
-        """Return the names of the rules that a model in use enforces, although other models of the
-        provider do not. The model in use rejects windows that break such a rule.
+        """Return the names of the rules by which a model in use of `provider` rejects windows.
+        Rules that hold for all models of the provider are not listed.
         """
         laws = {name: rule.laws.get(provider) for name, rule in RULES.items()}
         models = self.models[provider]

@@ -82,8 +82,11 @@ def doctor_rules(request: HttpRequest) -> HttpResponse:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def error(request: HttpRequest) -> HttpResponse:
-    """Show a form for a provider's error message. A POST with such a message also shows which rules
-    the request has broken.
+    """Show a form for a provider's error message. A POST with an error message also explains the
+    error.
+
+    The explanation names the rules that the rejected request broke. If no rule fits, the page says
+    whether the prompt was too long or a rate limit was exceeded.
     """
     error = request.POST.get("error", "")[:LONGEST]
     found = [(each, words.place_of(each)) for each in recognized(error)] if error else []
@@ -127,6 +130,8 @@ def providers(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def forget(request: HttpRequest) -> HttpResponse:
-    """Delete the providers that were chosen for conversations whose IDs share a prefix."""
+    """Delete the providers that were chosen for conversations whose IDs begin with a prefix. The
+    POST parameter `beginning` has this prefix.
+    """
     forget_providers(request.POST.get("beginning", ""), actor_of(request))
     return redirect("inspector:doctor-providers")

@@ -206,8 +206,10 @@ def cause_title(providers: str, rule: str) -> str:
 
 
 def issue_why(issue: Issue) -> str:
-    """Describe how a problem began in the newest conversation that has it. If providers accept the
-    window, the text begins with "Accepted, but may be mishandled.".
+    """Return how the newest problem of an issue began, such as `In hooli/7, since step 41: …`.
+
+    If the providers of the issue accept the window, the text begins with "Accepted, but may be
+    mishandled.".
     """
     newest = issue.cases[0]
     how = how_it_began(newest.problem, newest.step)
@@ -278,8 +280,8 @@ def place_of(found: Recognized) -> str:
 
 
 def raised_words(each: TooSmallLimit, to_set: Policy) -> str:
-    """Describe how a limit changes: `5 → 7 messages`. If the new policy only counts and removes no
-    message, the text is such as `5 messages → sending everything`.
+    """Describe how a conversation's limit would change with the policy `to_set`, such as `5 → 7
+    messages`. If `to_set` evicts no message, the text is such as `5 messages → sending everything`.
     """
     if to_set.meters_only:
         return f"{in_unit(each.policy.limit, each.policy)} → sending everything"
@@ -305,8 +307,10 @@ def short_verb(found: Sequence[TooSmallLimit]) -> str:
 
 
 def short_why(newest: TooSmallLimit) -> str:
-    """Describe the newest conversation with a too small limit: the limit that its largest turn
-    needs, and its limit today.
+    """Return an example of a too small limit: `Not rejected yet. In hooli/7, the largest turn and
+    the system message need 7 messages, but the limit is 5.`
+
+    `newest` is the limit that became too small last.
     """
     needed = in_unit(newest.needed, newest.policy)
     return (

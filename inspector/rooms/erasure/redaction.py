@@ -115,8 +115,8 @@ def _audited(result: ChangeResult | None, row: Message, actor: str) -> ChangeRes
 
 
 def known_copies(memory_id: str, seq: int) -> list[tuple[str, int]] | None:
-    """Return the copies of a message in branches, as pairs of conversation ID and seq. None while a
-    database node that may have copies is down.
+    """Return the copies of a message in branches, as pairs of conversation ID and seq. None if the
+    database, or a node of its cluster that may have copies, is down.
     """
     with leaving_out_lost_nodes():
         return copies(memory_id, seq)

@@ -17,10 +17,14 @@ NUMBER_DIGITS = 18
 
 @require_POST
 def redact(request: HttpRequest, memory_id: str, seq: int) -> HttpResponse:
-    """Redact a message, then show the redacted message.
+    """Redact a message, then redirect to the conversation page with this message selected.
 
-    If summaries contain the message's exact terms, or if branches have copies, a page asks first
-    what else to redact. The page also asks while a database node that may have copies is down.
+    A confirmation page is shown first in these cases:
+
+    - Summaries that replaced the message contain exact terms of the message. The user chooses which
+      of these summaries to redact, too.
+    - Branches have copies of the message. The user chooses which of these copies to redact, too.
+    - A database node does not answer. Then copies on this node are not known.
     """
     copies = redaction.known_copies(memory_id, seq)
     summaries = summaries_holding(memory_id, seq)

@@ -57,8 +57,8 @@ class ForgottenFactSerializer(ForgottenSerializer):
 
 
 class IncidentSerializer(Json):
-    """The fields of an incident: a message that repeats facts or a tool call after they left
-    memory.
+    """The fields of an incident. An incident is a message that repeats facts that had left memory,
+    or a tool call whose result had left memory.
     """
 
     kind = serializers.CharField(help_text=f"One of {', '.join(IncidentKind)}.")
@@ -148,11 +148,12 @@ class NeededSerializer(Json):
 
 
 class EvidenceSerializer(Json):
-    """The fields of a compaction's losses: counts of the exact terms that were needed after the
-    summary, and the terms that were lost.
+    """The fields of what a compaction lost: the lost terms, and counts of the needed terms. A term
+    is needed if the assistant used the term again after the summary.
 
-    `all` counts every needed term. `told` counts the terms that a user or a tool mentioned before
-    the assistant did, and `rare` those of them that few conversations mention.
+    - `all` counts every needed term.
+    - `told` counts the needed terms that a user or a tool mentioned before the assistant did.
+    - `rare` counts the terms of `told` that few conversations mention.
     """
 
     until = serializers.IntegerField(
@@ -237,11 +238,13 @@ def evidence_of_a_step() -> EvidenceSerializer:
 class MemoryIncidents(Resource):
     @reads(IncidentsSerializer, query=IncidentsQuery, name="list_incidents")
     def get(self, request: Request, memory_id: str, parameters: Parameters) -> Response:
-        """List the facts that left memory and came up again.
+        """List the incidents of a conversation.
 
-        The incidents are in the order of their steps, and known up to the step `known_until`. In a
-        long conversation, new incidents are found shortly after each change: until then
-        `is_current` is false.
+        They are in the order of their steps: facts and tool results that left memory and came up
+        again.
+
+        `known_until` is the last step that was searched for incidents. In a conversation with more
+        than 500 messages, the newest steps may not be searched yet. Then `is_current` is false.
         """
         kind = parameters.get("kind")
         known = incidents_now(memory_id, QUICK_MESSAGES)

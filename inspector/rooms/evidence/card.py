@@ -24,12 +24,14 @@ from inspector.shell.state import ConversationState
 
 @dataclass(frozen=True)
 class Stop:
-    """A point in the story of a repeated fact: a message (`seq`) that the card quotes, or the step
-    (`step`) at which the fact left memory.
+    """A point in the story of a repeated fact: a message that the card quotes, or the step at which
+    the fact left memory.
 
     - `label` says what happened, such as `said` or `left memory`.
-    - `text` is the quote, or says how the fact left.
+    - `text` is the quote. For a step, `text` says how the fact left.
     - `is_out` is True if memory did not have the fact at this point.
+    - `seq` is the seq of the message; None for a step.
+    - `step` is the number of the step; None for a message.
     """
 
     label: str
@@ -97,8 +99,8 @@ class IncidentCard:
 
     @property
     def kept_number(self) -> int:
-        """The number of the incident, 1 for the newest, as the URL parameter `incident`. With this
-        parameter, the panel *Why?* of a message explains how the fact of this incident left memory.
+        """The number of the incident: 1 for the newest. Links to messages have this number as the
+        URL parameter `incident`, so that the panel *Why?* explains this incident.
         """
         return self.number
 
@@ -140,8 +142,11 @@ class IncidentCard:
 
     @property
     def offers_limit(self) -> bool:
-        """Whether the page offers the limit that would have kept the fact. It does not if another
-        option is cheaper and holds as many facts, or if no policy decides the window.
+        """Whether the page offers the limit that would have kept the fact. False in these cases:
+
+        - No limit would have kept the fact, or the limit is unknown.
+        - No policy decides the window today.
+        - Another measured policy costs less and is not worse in any other way.
         """
         if not self.limit or not can_decide(self._state.memory.policy):
             return False

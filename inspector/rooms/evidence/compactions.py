@@ -76,8 +76,8 @@ class CompactionsUntil:
 
 
 def compactions_in(memory: Memory, kept: KeptRow | None) -> CompactionsUntil:
-    """Return the compactions of a stored row. `kept` is None if no row is stored; then there are
-    none. Raises CorruptRow.
+    """Return the compactions in the stored row `kept`. If `kept` is None, the result has no
+    compactions. Raises CorruptRow.
     """
     if kept is None:
         return CompactionsUntil(memory.pk, 0, (), is_current=not memory.last_step)
@@ -91,9 +91,9 @@ def compactions_now(memory_id: str, most: int | None = None) -> CompactionsUntil
     """Return the compactions of a conversation up to its newest step, with the terms that each
     summary lost.
 
-    If the stored row is outdated, the compactions are computed now, and are not stored. A
-    conversation with more than `most` messages is not computed: then the result is that of the
-    stored row. Raises MemoryNotFound.
+    If the stored compactions are not up to date, they are computed, but not stored. For a
+    conversation with more than `most` messages, only stored compactions are returned, if there are
+    any. Raises MemoryNotFound.
     """
     memory = find_memory(memory_id)
     known = CompactionsUntil(memory_id, 0, (), is_current=False)
@@ -124,11 +124,11 @@ def evidence_of(memory_id: str, step: int) -> ShownEvidence | None:
 
 
 def evidence_at(memory: Memory, step: int, lists_dropped: bool = False) -> ShownEvidence | None:
-    """Return what a step's compaction lost. None if the step has no compaction, or if the losses
+    """Return what a step's compaction lost. None if the step has no compaction, or if its losses
     are not known yet.
 
-    With `lists_dropped`, the result also has up to 50 terms that the summary lacks, even if nobody
-    needed them: the terms that the replaced messages mention most.
+    With `lists_dropped`, the result also lists up to 50 exact terms that memory lost, including
+    terms that the assistant never used again. Raises CorruptRow for an altered row.
     """
     kept = CompactionKeeper().row(memory)
     if kept is None:
@@ -140,16 +140,19 @@ def evidence_at(memory: Memory, step: int, lists_dropped: bool = False) -> Shown
 
 @dataclass(frozen=True)
 class ShownEvidence:
-    """What a compaction lost, for display.
+    """What a compaction lost, for display. A term is needed if the assistant used the term again
+    after the summary.
 
-    - `terms` are the exact terms that were needed after the summary. `listed` are the first 100 of
-      them that the summary lost.
-    - `level` is the group of terms that pages count first (see `Corpus.headline`).
-    - `until` is the step up to which messages were read; `is_current` means that this is the newest
-      step.
-    - `tools` maps the seq of each tool result that brought a term back to the name of its tool.
-    - `dropped` has up to 50 terms that the summary lacks, needed or not. It is empty unless the
-      caller asks for these terms.
+    - `evidence` has the stored numbers of the compaction.
+    - `terms` are all needed terms, with empty texts.
+    - `listed` are the first 100 needed terms that memory lost, with their texts.
+    - `level` is the group of terms that pages count first, such as rare terms (see
+      `Corpus.headline`).
+    - `until` is the last step that was searched for uses of the terms. `is_current` means that the
+      conversation has no later step.
+    - `tools` has the name of the tool for each tool result that brought a term back, by seq.
+    - `dropped` has the texts of up to 50 terms that memory lost, needed or not. Empty unless the
+      caller asks for these texts.
     """
 
     evidence: StoredEvidence
@@ -205,12 +208,13 @@ class CompactionOf:
 class Compactions:
     """The stored compactions of the conversations that match a filter.
 
-    - `matching` is the number of matching conversations with a compaction. Only the 2,000 of them
-      that changed last are read: `conversations` is the number that was read.
-    - `measured` are the compactions in these conversations. `left_out` is the number of compactions
-      that cannot be measured, and are not among them.
-    - `corpus` has the conversations by which rare terms are recognized.
-    - `unreadable` has a sentence for each row that cannot be read.
+    - `measured` are the compactions whose losses can be measured. `left_out` is the number of
+      compactions whose losses cannot be measured.
+    - `matching` is the number of matching conversations with a stored compaction.
+    - `conversations` is the number of these conversations that were read: at most the 2,000 that
+      changed last.
+    - `corpus` decides which terms are rare.
+    - `unreadable` has a sentence for each stored row that cannot be read.
     """
 
     measured: Sequence[CompactionOf]

@@ -1,7 +1,8 @@
-"""The conversations that decide which terms are rare: the newest 200 with a compaction.
+"""Decides which terms are rare, by counting the conversations that mention a term. Of all
+conversations with a compaction, only the 200 that were changed last are counted.
 
-The texts of terms are not stored. Instead, a stored row has the digest of each term in a
-conversation, a number computed from the term.
+In this module, a digest is a 4-byte hash of a term. Rows store the digests of a conversation's
+terms, not the texts.
 """
 
 from __future__ import annotations
@@ -61,13 +62,13 @@ def unpacked(text: str) -> set[int]:
 
 @dataclass(frozen=True)
 class Corpus:
-    """The conversations by which rare terms are recognized. A conversation and its branches count
-    once.
+    """The conversations that decide which terms are rare: of all conversations with a compaction,
+    the 200 that were changed last. A conversation and its branches count as one conversation.
 
     - `size` is the number of these conversations.
     - `mentions` maps a term's digest to the number of conversations that mention the term.
-    - `losing` has the IDs of conversations whose summaries lost a needed term. Only terms of the
-      level `headline` count.
+    - `losing` has the IDs of the conversations whose summaries lost a needed term. Only terms of
+      the group `headline` count.
     """
 
     size: int
@@ -76,18 +77,17 @@ class Corpus:
 
     @property
     def headline(self) -> Level:
-        """The level of terms that pages count first: rare terms. While the corpus is too small to
-        tell which terms are rare, the level of all terms that a user or a tool gave to the
-        assistant.
+        """The group of terms that pages count first: `Level.RARE`, or `Level.TOLD` while `size` is
+        less than 5. `Level.TOLD` are the terms that a user or a tool gave to the assistant.
         """
         return headline(self.size)
 
     def is_told_first(self, digest: int) -> bool:
-        """Return whether pages count a term first. `digest` is that of a term that a user or a tool
-        gave to the assistant.
+        """Return whether a term is in the group that pages count first (see `headline`). `digest`
+        must belong to a term that a user or a tool gave to the assistant.
 
-        True for a rare term. While the corpus is too small to tell which terms are rare, True for
-        any term.
+        True if at most two conversations mention the term. While `size` is less than 5, always
+        True.
         """
         return self.headline is Level.TOLD or self.has_few(digest)
 

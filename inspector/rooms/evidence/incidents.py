@@ -50,19 +50,20 @@ class IncidentsUntil:
 
 
 class KeptFact(NamedTuple):
-    """The stored numbers of a fact that left memory and was repeated; see `Forgotten`.
+    """The stored numbers of a fact, or of the result of a tool call, that left memory and came up
+    again. See `Forgotten`.
 
-    - `place` is the fact's index among the facts of the message that repeats it; None for a
+    - `place` is the fact's index among the facts of the message that repeats the fact. None for a
       repeated tool call.
-    - `said` is the seq of the latest earlier user message with the fact. If no user said the fact,
-      it is the seq of the latest earlier tool result with it.
-    - `last` is the seq of the latest earlier message of any kind with the fact. This message left
-      memory at `left_step` for the reason `cause`.
-    - `limit` is the smallest limit that would have kept the fact; None if no limit would have.
-      `tried_every` is the distance between the tried limits, 1 if every limit was tried. Both are
-      None until they are computed.
-    - `pair` is True for a value with its key that a tool call used again, such as
-      `membership=gold`.
+    - `said` is the seq of the last user message with the fact before the repetition. If no user
+      said the fact, `said` is the seq of the last tool result with the fact.
+    - `last` is the seq of the last message in memory with the fact. This message left at
+      `left_step` for the reason `cause`.
+    - `limit` is the smallest limit that would have kept the fact, as all larger limits would. None
+      if no limit would have, or if the limit is unknown.
+    - `tried_every` is the distance between the tried limits: 1 if every limit was tried. None if
+      the limit is unknown.
+    - `pair` is True if the fact is a value with its key, such as `membership=gold`.
     """
 
     place: int | None
@@ -123,8 +124,12 @@ class IncidentKeeper(Keeper):
         }
 
     def kept(self, row: KeptRow, before: KeptRow | None) -> None:
-        """Send `incidents_found` with the numbers of new incidents by kind, and `cases_found` if a
-        user had to repeat a fact.
+        """Send signals about new incidents: those in `row` that are not in `before`, the previous
+        row.
+
+        - `cases_found` is sent if a user had to repeat a fact in a new incident.
+        - `incidents_found` is sent with the numbers of new incidents by kind. Incidents of the kind
+          `USED_UNSEEN` do not count.
         """
         known: set[int] = set()
         with suppress(CorruptRow):
@@ -143,10 +148,10 @@ def _version(words: Words) -> str:
 
 
 def found_rows(memory: Memory, before: KeptRow | None) -> list[KeptIncident]:
-    """Compute the incidents of a conversation.
+    """Return the incidents of a conversation.
 
-    `before` is the previous row, if any. Incidents that later messages cannot change are taken from
-    there (see `stretches`).
+    `before` is the conversation's row of an earlier step, or None. Incidents that later messages
+    cannot change may be copied from this row (see `stretches`).
     """
     settled = settled_until(memory.last_seq)
     known = settled_part(memory, before, _rows_in, _settled_rows) or []
@@ -225,8 +230,8 @@ def _check(row: KeptIncident | KeptFact) -> None:
 
 
 def incidents_in(memory: Memory, kept: KeptRow | None) -> IncidentsUntil:
-    """Return the incidents of a stored row, with the texts of their facts. `kept` is None if no row
-    is stored; then there are none. Raises CorruptRow.
+    """Return the incidents in the stored row `kept`, with the texts of their facts. If `kept` is
+    None, the result has no incidents. Raises CorruptRow.
     """
     if kept is None:
         return IncidentsUntil(0, (), is_current=not memory.last_step)
@@ -249,9 +254,9 @@ def incidents(memory_id: str) -> IncidentsUntil:
 def incidents_now(memory_id: str, most: int | None = None) -> IncidentsUntil:
     """Return the incidents of a conversation up to its newest step.
 
-    If the stored row is outdated, the incidents are computed now, and are not stored. A
-    conversation with more than `most` messages is not computed: then the result is that of the
-    stored row. Raises MemoryNotFound.
+    If the stored incidents are not up to date, they are computed, but not stored. For a
+    conversation with more than `most` messages, only stored incidents are returned, if there are
+    any. Raises MemoryNotFound.
     """
     memory = find_memory(memory_id)
     known = IncidentsUntil(0, (), is_current=False)

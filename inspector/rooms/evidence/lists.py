@@ -26,8 +26,10 @@ from inspector.rooms.evidence.models import KeptIncidents
 
 @dataclass(frozen=True)
 class NewestIncident:
-    """The newest time that a user had to repeat a fact in a conversation: the incident, and when
-    (`at`). `count` is how many such incidents the conversation has.
+    """The newest incident of a conversation in which a user had to repeat a fact, and the time of
+    this incident (`at`).
+
+    `count` is the number of all incidents of the conversation in which a user had to repeat a fact.
     """
 
     memory_id: str

@@ -52,18 +52,19 @@ class KeptTerm(NamedTuple):
     """The stored numbers of an exact term that was needed after a summary; see `NeededTerm`.
     Messages are given as seqs.
 
-    - `used` is the message that needed the term, and `place` the term's index among the terms of
-      this message.
-    - `said` is a message that mentioned the term before the summary.
-    - `came` is the message that brought the term back; None if no recorded message did. `by_user`
-      means that a user wrote this message.
+    - `used` is the message in which the assistant used the term again. `place` is the term's index
+      among the terms of this message.
+    - `said` is a replaced message with the term: the last user message, else the last tool result,
+      else the last message.
+    - `came` is the first message of a user or a tool with the term between the summary and `used`,
+      or None. `by_user` is True for a user message.
     - `is_held` means that memory still had the term after the compaction, usually in the summary.
-    - `is_told` means that a user or a tool gave the term to the assistant.
-    - `appended` is the term's index in a list of lost terms that could follow the summary; None for
-      a held term.
-    - `tail` is a number of tokens: if memory had kept so many tokens of the last messages, it would
-      have the term.
-    - `digest` identifies the term in other conversations.
+    - `is_told` means that a user or a tool mentioned the term before the assistant did.
+    - `appended` is the term's index in the list of lost terms that could be appended to the
+      summary. None for a held term.
+    - `tail` is the number of tokens from the last message with the term to the end of the window
+      before the compaction.
+    - `digest` is a hash of the term, the same in all conversations (see `corpus`).
     """
 
     used: int
@@ -112,17 +113,23 @@ class KeptTerm(NamedTuple):
 class StoredEvidence(NamedTuple):
     """The stored numbers of what a compaction lost. Messages are given as seqs.
 
-    - `trigger` is the note of the step, and `summarizer` the author of the `summary`, if known.
-    - `replaced` is the number of replaced messages, which are from `first` to `last` (None if no
-      message was replaced).
-    - `terms` are the exact terms that were needed after the summary.
+    - `step` is the step of the compaction, and `summary` the message with the summary.
+    - `trigger` is the note of the step, such as "auto". `summarizer` is the author of the summary,
+      such as `openai MODEL`. Both are "" if unknown.
+    - `replaced` is the number of replaced messages. `first` and `last` are the first and last of
+      these messages; None if no message was replaced.
+    - `tokens_before` and `tokens_after` are the sizes of the prompts before and after the
+      compaction, if an agent recorded these sizes. Otherwise, they are the sizes of memory.
     - `is_opaque` means that the summary is encrypted.
-    - `coverage` is the share of the replaced tokens whose messages are recorded; None if unknown.
-    - `dropped_count` is the number of terms that the summary lacks, needed or not. `dropped` has up
-      to 50 of them, as pairs of a message and the term's index in this message. A list of these
-      terms takes `dropped_tokens` tokens.
-    - `boundary` identifies the compaction in its conversation and in all branches.
-    - `later` is how many messages after the summary were read.
+    - `coverage` is the share of the replaced tokens whose messages are recorded. None if unknown.
+    - `dropped_count` is the number of lost terms: exact terms of the replaced messages that memory
+      lacked after the compaction.
+    - `dropped` has up to 50 lost terms, each as a pair: a message, and the term's index among the
+      terms of this message. `dropped_tokens` is the size of a list of these terms in tokens.
+    - `terms` are the needed terms, lost or held: exact terms that the assistant used again after
+      the summary.
+    - `boundary` is a key of the compaction, the same in the conversation and in all branches.
+    - `later` is the number of messages after the summary that were searched.
     """
 
     step: int
@@ -156,7 +163,9 @@ class StoredEvidence(NamedTuple):
 
     @property
     def not_needed(self) -> int:
-        """The number of terms that the summary lacks and that nobody has needed so far."""
+        """The number of terms that memory lacked after the compaction and that the assistant has
+        not needed so far.
+        """
         return self.dropped_count - sum(not each.is_held for each in self.terms)
 
 
@@ -183,11 +192,10 @@ class FoundCompactions(NamedTuple):
     mentioned: str = ""
 
     def after(self, settled: FoundCompactions, first: int) -> FoundCompactions:
-        """Return `settled`, the earlier compactions, followed by these compactions: the newest 100
-        of all.
+        """Return the newest 100 of the compactions in `settled` and in this object, in order.
 
-        `first` is the first message that was read for these compactions. Compactions in `settled`
-        from this message on are left out.
+        Only compactions whose summary comes before `first` are taken from `settled`. `first` is the
+        seq of the first message that was searched for this object.
         """
         earlier = [each for each in settled.compactions if each.summary < first]
         newest = [*earlier, *self.compactions][-NEWEST_COMPACTIONS:]
@@ -195,10 +203,11 @@ class FoundCompactions(NamedTuple):
 
 
 def found_compactions(memory: Memory, before: KeptRow | None = None) -> FoundCompactions:
-    """Find the newest 100 compactions of a conversation, with the terms they lost.
+    """Find the newest 100 compactions of a conversation, with the terms that their summaries lost.
 
-    Only the newest messages are read (see `stretches`). `before` is the previous row, if any:
-    compactions that later messages cannot change are taken from there.
+    Only the newest messages are read. `before` is the conversation's row of an earlier step, or
+    None. Compactions that later messages cannot change may be copied from this row (see
+    `stretches`).
     """
     first = first_behind(memory, settled_until(memory.last_seq))
     later = _found_between(memory, first, memory.last_seq)

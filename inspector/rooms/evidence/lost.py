@@ -28,9 +28,11 @@ from inspector.rooms.evidence.losses import StoredEvidence
 class TermsBar:
     """A bar that shows how many needed terms (`count`) a text holds.
 
-    The text is the summary, the summary with a list of lost terms, or the last messages as they
-    were (`is_tail`); `label` names it. `share` is the percentage of needed terms in the summary or
-    in the last messages. `more` is the percentage that the list of lost terms adds.
+    - `label` names the text: the summary, the summary with a list of lost terms, or the last
+      messages.
+    - `is_tail` is True for the last messages.
+    - `share` is the percentage of needed terms in the summary alone, or in the last messages.
+    - `more` is the percentage of needed terms that the list of lost terms adds; 0 without a list.
     """
 
     label: str
@@ -67,15 +69,18 @@ class EvidenceCard:
 
     @property
     def needed_first(self) -> int:
-        """The number of needed terms that `headline` counts: the rare terms, or all terms if it is
-        not known which are rare.
+        """The number of needed terms that `headline` counts: rare terms. While it is unknown which
+        terms are rare, all terms that a user or a tool gave to the assistant count.
         """
         return len(self._terms.needed(self._level))
 
     @property
     def headline(self) -> str:
-        """The headline of the card: how many terms the assistant needed, and how many of these
-        terms the summary holds. Only rare terms count if these are known.
+        """The headline of the card: `Of 12 rare exact terms that the assistant was given and needed
+        so far, the summary holds 7.`
+
+        While it is unknown which terms are rare, the headline counts all exact terms that the
+        assistant was given and needed.
         """
         name = LEVELS[self._level]
         if not self.needed_first:
@@ -86,11 +91,11 @@ class EvidenceCard:
 
     @property
     def of_all(self) -> str:
-        """The sentence after the headline. It counts all terms that the assistant was given and
-        needed, not only rare terms. It says how many of them the summary holds.
+        """The sentence after the headline. It also counts terms that are not rare: `Of all 30 terms
+        that the assistant was given and needed, the summary holds 9.`
 
-        While it is unknown which terms are rare, the sentence says instead how many conversations
-        are needed to know them.
+        With fewer than five compacted conversations, the sentence says that rare terms are not
+        known yet.
         """
         if self._level is Level.TOLD:
             return (
@@ -105,11 +110,12 @@ class EvidenceCard:
 
     @property
     def better(self) -> str:
-        """A sentence which says that the last messages would have held more terms than the summary:
-        `The last 10,000 tokens, kept as they were, would have held more terms than the summary with
-        50 terms.`
+        """A sentence that compares the last messages with the summary and a list of 50 lost terms.
 
-        "" if the summary with a list of 50 lost terms holds at least as many terms.
+        Example: `The last 10,000 tokens, kept as they were, would have held more terms than the
+        summary with 50 terms.`
+
+        "" if no size in `tails_of` would have held more terms.
         """
         level = self._level
         most = self._terms.held(level, TERMS_APPENDED)
@@ -186,9 +192,8 @@ def bars_in_words(bars: Sequence[TermsBar], needed: int) -> str:
 
 
 def tails_of(evidence: StoredEvidence) -> list[int]:
-    """Return the sizes of the last messages that the bars compare with the summary, in tokens, such
-    as 10,000 and 20,000. Only sizes smaller than the window before the compaction are returned; all
-    sizes if that window's size is unknown.
+    """Return how many last tokens the bars compare with the summary: 10,000 and 20,000. If
+    `evidence.tokens_before` is known, only smaller numbers are returned.
     """
     before = evidence.tokens_before
     return [tokens for tokens in TAILS if before is None or tokens < before]

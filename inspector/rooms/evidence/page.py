@@ -27,9 +27,12 @@ class CompactionRow(NamedTuple):
     """A row of the table: all compactions, or those with one `summarizer` (author of the summary)
     and one `trigger` (such as "auto").
 
-    - `held` is how many of the `needed` terms the summaries hold, and `share` the percentage.
-    - `others` are the numbers of terms that other texts would hold: the summaries with a list of 25
-      and of 50 lost terms, then the last messages in several sizes.
+    - `compactions` is the number of compactions.
+    - `needed` is the number of needed terms, and `held` how many of these terms the summaries hold.
+    - `share` is `held` as a percentage of `needed`, or "" if no term was needed.
+    - `others` has four numbers: how many needed terms memory would hold in other ways. These ways
+      are 25 or 50 lost terms appended to each summary, and the last 10,000 or 20,000 tokens instead
+      of the summary.
     - `css` is the CSS class of the row, or "".
     """
 
@@ -97,7 +100,7 @@ class CompactionsPage:
 
     @property
     def name(self) -> str:
-        """The name of the terms at the chosen level."""
+        """The name of a term at the chosen level: `rare exact term` or `exact term`."""
         return TERMS[self.level]
 
     @property
@@ -106,11 +109,13 @@ class CompactionsPage:
 
     @property
     def better(self) -> str:
-        """A sentence which says that the last messages would have held more terms than the
-        summaries: `The last 10,000 tokens, kept as they were, would have held more than the
-        summaries with 50 terms.`
+        """A sentence that compares the last messages with the summaries and a list of 50 lost terms
+        for each.
 
-        "" if the summaries with a list of 50 lost terms hold at least as many terms.
+        Example: `The last 10,000 tokens, kept as they were, would have held more than the summaries
+        with 50 terms.`
+
+        "" if neither the last 10,000 nor the last 20,000 tokens would have held more terms.
         """
         most = self._all.held(self.level, WITH_TERMS[-1])
         ends = [tokens for tokens in TAILS if self._all.in_tail(tokens, self.level) > most]

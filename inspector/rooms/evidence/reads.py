@@ -83,11 +83,12 @@ NO_USES = UnseenUses()
 
 
 def unseen_uses(memory: Memory, newest: int | None, are_pairs: Iterable[bool]) -> UnseenUses:
-    """Return how many facts the assistant used while they were not in memory, as single terms and
-    as values of tool calls.
+    """Return how many facts the assistant used while memory did not have these facts. Single terms
+    and values of tool calls are counted separately.
 
-    `are_pairs` has one item for each of these facts: True for a value of a tool call, such as
-    `membership=gold`. `newest` is the step of the newest use; None if there are none.
+    - `are_pairs` has an item for each fact: True for a value of a tool call, such as
+      `membership=gold`.
+    - `newest` is the step at which the assistant last used such a fact; None without such facts.
     """
     counts = Counter(are_pairs)
     are_imported = newest is not None and find_step(memory, newest).note == Step.IMPORTED
@@ -100,10 +101,12 @@ class IncidentsAt:
 
     - `until`: the step up to which incidents have been searched.
     - `is_current`: whether `until` is the last step of the conversation.
-    - `shown`: the requested incident, or the newest one. Incidents that `used` counts are left out.
-      None if there are no others.
-    - `used`: the number of facts that the assistant used while they were not in memory.
-    - `listed`: the newest uses that `used` counts, if the caller asked for the list.
+    - `shown`: the requested incident, by default the newest, of any kind except `USED_UNSEEN`. None
+      if the conversation has only incidents of the kind `USED_UNSEEN`, or no incidents.
+    - `used`: the number of facts that the assistant used while they were not in memory
+      (`USED_UNSEEN`).
+    - `listed`: the newest 100 incidents of the kind `USED_UNSEEN`, if the caller asked for the
+      list.
     """
 
     until: int
@@ -187,12 +190,14 @@ def _shown(
 
 
 def next_need(view: ConversationState) -> NextNeed | None:
-    """Return when the selected message was needed again after it left memory: the first later
-    incident about a fact of the message. If the URL has the number of an incident, the result is
-    about this incident instead.
+    """Return the first incident that repeats a fact of the selected message, or fetches this tool
+    result again, after the message left memory. If the message was not needed again, the result has
+    no incident.
 
-    Return None if no message that left memory is selected, or if no incidents are stored. If the
-    message was not needed again, the result has no incident.
+    If the URL parameter `incident` is set, the result has the incident with this number instead.
+
+    Return None if no message is selected, if the message has not left memory, or if no incidents
+    are stored. Raises CorruptRow for an altered row.
     """
     kept, left = row_of(view.stored.memory, view.read), view.selection.row
     if kept is None or left is None or view.selection.left_by is None:

@@ -105,11 +105,13 @@ class IncidentReport:
 
     @property
     def pin(self) -> PinPreview | None:
-        """The effect of pinning the message that repeats the fact, for a button.
+        """The effect of pinning the message that repeats the fact, for a button. None in these
+        cases:
 
-        None if the message has left memory, if it is already pinned, or if sending everything is
-        the better advice. None also for a repeated tool call, and while the page shows an earlier
-        step.
+        - The page shows an earlier step.
+        - The incident is a repeated tool call.
+        - The advice offers no pin (see `AdviceCard.offers_pin`).
+        - The message cannot be pinned (see `pin_preview`), or is already pinned.
         """
         view = self._view
         if not view.is_live or self.kind is IncidentKind.CALL_REPEATED:
@@ -126,10 +128,10 @@ class IncidentReport:
 
     @property
     def cure(self) -> str:
-        """A sentence that says that no limit would have kept the fact, or that no such limit is
-        known. "" if a limit would have kept the fact. It does not repeat the reason in `how`.
+        """A sentence that says that no limit would have kept the fact, or that the limit is
+        unknown. For a conversation without a policy: `The client writes this window.`
 
-        For a window that a client decides, the sentence is `The client writes this window.`
+        "" if the conversation has a policy, and a limit would have kept the fact.
         """
         keeping = self._shown.incident.shown.keeping
         if self._view.memory.policy is None:

@@ -1,12 +1,16 @@
-"""Divides long conversations into stretches of 500 messages. After a change, only the newest
-stretches are searched for incidents and lost terms.
+"""Divides long conversations into stretches of 500 messages, so that a change does not need a new
+search of the whole conversation. The search is for incidents and lost terms.
 
 In a conversation with two or more full stretches, messages up to the end of the last full stretch
 are "settled". Their incidents and lost terms are stored, and later messages cannot change them.
 
-After each change, the search reads the last settled stretch, all later messages, and the window at
-the beginning of that stretch. At most the newest 10,000 messages are searched; fewer if they have
-more than 4 million characters.
+- After each change, the search reads the last settled stretch and all later messages. It also reads
+  the messages that were in memory when that stretch began.
+- When a further stretch is settled, the settled messages are searched once more.
+- Without settled messages, each search reads the whole conversation.
+
+A search covers at most the newest 10,000 messages, and fewer if they have more than 4 million
+characters.
 """
 
 from __future__ import annotations
@@ -42,11 +46,12 @@ def settled_part(
     read: Callable[[KeptRow], Known],
     find: Callable[[Memory, int], Known],
 ) -> Known | None:
-    """Return the incidents or lost terms up to the last settled message; None if no message is
+    """Return the incidents or lost terms up to the last settled message. None if no message is
     settled.
 
-    If no further message was settled since the row `before` was stored, `read` takes the result
-    from this row. Otherwise, `find` computes the result up to the seq of the last settled message.
+    `before` is the conversation's row of an earlier step, or None. If no message was settled since
+    that step, the result is `read(before)`. Otherwise, or if the row is corrupt, the result is
+    `find(memory, seq)`, with the seq of the last settled message.
     """
     settled = settled_until(memory.last_seq)
     if not settled:
@@ -62,9 +67,11 @@ def _settled_at(memory: Memory, step: int) -> int:
 
 
 def first_behind(memory: Memory, settled: int) -> int:
-    """Return the seq of the first message that is searched after a change: the beginning of the
-    last settled stretch. `settled` is the seq of the last settled message, or 0. For 0, the search
-    begins at the first of the newest messages; see `first_of_newest`.
+    """Return the seq of the first message to search after a change: the beginning of the last
+    settled stretch.
+
+    `settled` is the seq of the last settled message, or 0 if no message is settled. For 0, the
+    search begins at the message that `first_of_newest` returns.
     """
     if settled:
         return max(1, settled - STRETCH + 1)

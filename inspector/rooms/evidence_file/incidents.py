@@ -63,11 +63,16 @@ def _has_card(incident: Incident) -> bool:
 
 
 def advice_in(memory_id: str, masker: Masker) -> tuple[AdviceCard | None, dict[str, str]]:
-    """Return the advice about a conversation, and its masked sentences as the conversation page
-    shows them. Return None and no sentences if no room measures conversations.
+    """Return the advice about a conversation, and the sentences of this advice with masked texts.
+    Return `(None, {})` if no room measures conversations.
 
-    The sentences say what to do, the cost of today's policy, the effect, the reason, and what was
-    measured.
+    The keys of the sentences are:
+
+    - `title`: what to do.
+    - `cost`: the cost of today's policy.
+    - `effect`: the effect of the advice.
+    - `why`: the reason.
+    - `measured`: what was measured.
     """
     card = advice_on(memory_id)
     if card is None:

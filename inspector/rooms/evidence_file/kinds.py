@@ -23,7 +23,8 @@ class Kind(NamedTuple):
     """A kind of terms that can be masked, such as email addresses.
 
     `pattern` finds candidates, and `is_term` decides whether a candidate is a term. `group` is the
-    group of the match that is masked. If the group is empty, the whole match is masked.
+    group of the match that is masked, such as the number after a label. If this group is not part
+    of the match, the whole match is masked.
     """
 
     pattern: re.Pattern[str]

@@ -1,8 +1,8 @@
 """Masks the terms of an evidence file: all occurrences of a term are replaced by the same mark.
 
-A term is found however it is spaced or escaped, and however its accents are encoded, because texts
-are searched in a normal form (see `normal`). Without its accents, it is another term: `José` does
-not find `Jose`. The rest of a text stays as it was written.
+Texts are searched in a normal form (see `normal`). So a term is also found with other white space,
+escapes or encodings of accents. The accents themselves count: `José` does not find `Jose`. The text
+around a term stays as it was written.
 """
 
 from __future__ import annotations
@@ -52,10 +52,11 @@ class _Found(NamedTuple):
 
 
 class Masker:
-    """Replaces chosen terms by marks. `found` counts the different masked terms by kind.
+    """Replaces the chosen terms and words by marks. `found` has the number of different masked
+    terms for each kind. Masked words have the kind `word`.
 
-    Terms of kinds that were not chosen stay in the text. `left` counts them by kind, if
-    `counts_others` is set.
+    With `counts_others`, terms of all other kinds are counted too, but stay in the text; see
+    `left`.
     """
 
     def __init__(self, choice: Choice, counts_others: bool = False) -> None:
@@ -70,7 +71,9 @@ class Masker:
 
     @property
     def left(self) -> dict[str, int]:
-        """The number of terms that stay in the text, for each kind that was not chosen."""
+        """The number of different terms that stay in the text, for each kind that was not chosen.
+        Kinds without terms are missing. Empty unless the masker has `counts_others`.
+        """
         return {kind: len(self._left[kind]) for kind in self._others if kind in self._left}
 
     def is_whole(self, seq: int, role: str) -> bool:
@@ -86,10 +89,10 @@ class Masker:
         return self._masked(text, len(text), is_only_words=True)
 
     def text(self, text: str, most: int | None = None) -> str:
-        """Return a text with chosen terms and words masked.
+        """Return a text with the chosen terms and words masked.
 
-        With `most`, only the first `most` characters of `text` are used; with marks, the result can
-        be longer. A term across the cut is masked as a whole.
+        With `most`, return only the first `most` characters of `text`; marks can make the result
+        longer. A term that begins within these characters is masked even if it ends after them.
         """
         most = len(text) if most is None else most
         return self._masked(text[: most + MARGIN], most)

@@ -1,11 +1,11 @@
 """The normal form in which texts are searched for terms to mask. Each position in the normal form
-leads back to a position in the original text.
+can be converted to a position in the original text.
 
 - ASCII letters stay as they are, because patterns distinguish upper and lower case.
-- Other letters are changed by NFKD and case folding.
-- White space becomes one space, and zero-width characters are left out.
-- HTML entities, percent signs and JSON escapes are decoded.
-- Curly quotes become straight.
+- Other letters are changed by NFKD and case folding: `É` becomes `e` and a combining accent.
+- A run of white space becomes one space, and zero-width characters are left out.
+- HTML entities, percent-encoded characters and JSON escapes are decoded: `&amp;` becomes `&`.
+- Curly quotes become straight quotes.
 """
 
 from __future__ import annotations
@@ -36,10 +36,11 @@ _STRAIGHT = str.maketrans("‘’‚‛“”„‟«»′", '\'\'\'\'""""""\'')
 
 
 class NormalText(NamedTuple):
-    """A text in its normal form, and where its length has changed: `&amp;` became `&`.
+    """A text in its normal form, with the positions of the parts whose length has changed. For
+    example, `&amp;` became `&`.
 
-    Each changed part has the same index in four lists. `starts` and `ends` have its positions in
-    the normal form, `of_starts` and `of_ends` in the original text.
+    Each list has one item for each of these parts, in order. `starts` and `ends` are positions in
+    the normal form. `of_starts` and `of_ends` are positions in the original text.
     """
 
     text: str
@@ -84,8 +85,10 @@ class NormalText(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def normal_part(part: str) -> str:
-    """Return a part of a text in the form in which texts are compared: an entity as its character,
-    a run of white space as one space, and letters without capitals and accents.
+    """Return the normal form of a part of a text: an escape, white space, zero-width characters, or
+    a character outside ASCII.
+
+    For example, `&amp;` becomes `&`, and `É` becomes `e` and a combining accent.
     """
     if part[0] == "&":
         decoded = unescape(part)
@@ -111,5 +114,7 @@ def _unescaped(found: re.Match[str]) -> str:
 
 
 def normal_form(text: str) -> str:
-    """Return the normal form of a text in lower case: `Straße` and `STRASSE` become `strasse`."""
+    """Return the normal form of a text in lower case, without white space at both ends. `Straße`
+    and `STRASSE` become `strasse`.
+    """
     return NormalText.of(text).text.casefold().strip()

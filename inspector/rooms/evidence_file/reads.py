@@ -62,8 +62,8 @@ class Evidence:
 
     @property
     def incident(self) -> JsonDict | None:
-        """The newest incident whose fact left memory at or before the step of the file (`at` in
-        `data`). None if there is none.
+        """The newest incident in `data` whose fact had left memory by the step `data["at"]`. None
+        if there is no such incident.
         """
         at = self.data["at"]
         found = [each for each in self.data["incidents"] if each["left"] <= at]

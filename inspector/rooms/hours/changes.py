@@ -1,11 +1,11 @@
-"""Finds changes of policies and labels, and measures whether they helped.
+"""Finds changes of policies and labels, and measures whether these changes helped against problems.
 
-A step records each change of a policy, but no step has the values of labels. So a label value
-counts as new from the first hour in which a conversation with this value had turns. The turns of
-such conversations are compared with earlier turns of the same tenant.
+The measure is the number of cases per 100 turns, before and after the change. A case is one
+occurrence of a problem in a conversation. The hour of the change does not count.
 
-A case is one time that a problem began in a conversation. Cases per 100 turns are compared before
-and after a change. The hour of the change itself does not count.
+Steps record changes of policies, but not the values of labels. So a label value counts as new in
+the first hour in which a conversation with this value was active. The turns of conversations with
+the new value are compared with earlier turns of the tenant's other conversations.
 """
 
 from __future__ import annotations
@@ -34,16 +34,20 @@ QUIET, SHOWN_FOR = 2 * DAY, 7 * DAY
 
 @dataclass(frozen=True)
 class Change:
-    """A change of the policy or of a label within a tenant. Turns before and after the change are
-    compared. `at` is the hour of the change; if conversations changed at different hours, the first
-    hour.
+    """A change of the policy or of a label in conversations of a tenant. `at` is the hour of the
+    change, or of the first change if conversations changed at different hours.
 
-    A change of policy has `hours`: the hour of the change for each changed conversation, by ID. Its
-    `name` is "", and `words` is such as `limit 3,000`.
+    For a change of policy:
 
-    A change of a label has the label's `name`, and `words` is the new value. `after` are the IDs of
-    conversations with the new value; their turns after `at` count. `before` are the tenant's other
-    conversations; their turns before `at` count.
+    - `name` is "", and `words` is such as `limit 3,000`.
+    - `hours` has the hour of the change for each changed conversation, by ID.
+    - `before` and `after` are empty.
+
+    For a change of a label:
+
+    - `name` is the label, and `words` is the new value. `hours` is empty.
+    - `after` has the IDs of conversations with the new value. Only their turns after `at` count.
+    - `before` has the IDs of the tenant's other conversations. Only their turns before `at` count.
     """
 
     words: str
@@ -67,8 +71,9 @@ class Change:
 
 
 def changes_of(known: Mapping[str, Known], rows: Sequence[Spent], now: datetime) -> list[Change]:
-    """Return the changes of policies and labels in the last 14 days, the newest first. `known` are
-    the conversations by ID, and `rows` are their hours.
+    """Return the changes of policies and labels in the last 14 days, the newest first. `known` has
+    the properties of each conversation, by ID. `rows` are the hourly figures of these
+    conversations.
     """
     since = days_until(now, DAYS)[0]
     found = [*_of_policies(known, since), *_of_labels(known, rows, since)]
@@ -169,10 +174,10 @@ def could_have(row: Spent, flag: Flag) -> int:
 def effect_of(
     change: Change, flag: Flag, rows: Iterable[Spent], counting: Counting, now: datetime
 ) -> Effect:
-    """Compare how often the problem of a flag began before and after a change.
+    """Return how often the problem of a flag began before and after a change.
 
-    `rows` are the hours of the conversations that the change concerns. `counting` leaves out
-    problems that no longer count, such as those of a provider that is not in use.
+    `rows` are the hourly figures of the conversations that the change concerns. `counting` leaves
+    out cases that no longer count, such as those of a provider that is not in use.
     """
     sums = {False: [0, 0], True: [0, 0]}
     first = change.at
@@ -202,12 +207,13 @@ def _is_after(change: Change, row: Spent) -> bool | None:
 
 @dataclass(frozen=True)
 class Closing:
-    """Whether the cases of a problem ended after a change.
+    """Whether a problem ended after a change.
 
-    - `at`: the time from which the problem counts as ended; None if it has not ended.
-    - `came_back`: whether the problem counted as ended once, and a new case began later.
-    - `last`: the last hour after the change with a new case; the hour of the change if there is
-      none.
+    - `at`: the time from which the problem counts as ended, in seconds since 1970. None if the
+      problem has not ended.
+    - `came_back`: whether the problem once counted as ended, and a new case began later.
+    - `last`: the last hour after the change in which a case began. Without a case, the hour of the
+      change.
     """
 
     at: int | None

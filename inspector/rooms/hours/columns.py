@@ -1,5 +1,7 @@
-"""Adds up turns, tokens, cost and problems by hour and by day, for groups of conversations. The
-sums of single conversations are computed once, for all groupings.
+"""Adds up turns, tokens, cost and problems by hour and by day, for groups of conversations.
+
+The sums of each conversation are computed once. All groupings, such as the grouping by tenant, use
+these sums.
 """
 
 from __future__ import annotations
@@ -18,15 +20,15 @@ Written = JsonList  # turns, tokens and cost a turn, cases, and how many have ca
 
 @dataclass
 class Column:
-    """The figures of one hour or day, for all conversations with turns in this time.
+    """The figures of one hour or day, for all conversations that have figures in this time.
 
-    `places`, `turns`, `tokens` and `costs` have an item for each of these conversations, in the
-    same order. A place is an index in the list of all conversations. Tokens and costs are means per
-    turn; 0 if the assistant did not answer in this time. A cost of 1,000 is the price of one input
-    token.
-
-    `counted` has the places of conversations whose tokens a provider has counted. An item of
-    `cases` has a place, and how many problems began in this conversation, by flag.
+    - `places`: each of these conversations, as its index in the list of all conversations.
+    - `turns`, `tokens`, `costs`: the figures of each conversation, in the order of `places`. Tokens
+      and costs are means per turn, or sums if there was no turn. A cost of 1,000 is the price of
+      one input token.
+    - `counted`: the places of conversations whose tokens a provider has counted.
+    - `cases`: pairs of a place and the number of problems that began in this conversation, by name
+      of the flag.
     """
 
     places: list[int] = field(default_factory=list)
@@ -46,11 +48,11 @@ class Column:
         self.costs.append(round(cost / (turns or 1)))
 
     def grouped(self, groups: Sequence[int]) -> dict[int, Written]:
-        """Return the figures of each group, by the group's number. The key NOBODY has the figures
-        of all groups together.
+        """Return the figures of each group, by the group's number; see `Written`. The key NOBODY
+        has the figures of all groups together.
 
-        `groups` has the group's number for each conversation. Conversations with the number NOBODY
-        are left out.
+        `groups` has the group's number for each conversation, or NOBODY to leave the conversation
+        out.
         """
         found: dict[int, _Sums] = {}
         counted = set(self.counted)
@@ -125,11 +127,11 @@ def columns_of(
     places: Mapping[str, int],
     counting: Counting,
 ) -> list[Column]:
-    """Add up `rows`, the hours of conversations. Return a column for each hour or day that begins
-    at one of the `starts`.
+    """Return a column of figures for each hour or day that begins at one of the `starts`.
 
-    `column_of` maps the start of an hour to an index in `starts`. `places` maps a conversation's ID
-    to its index in the list of all conversations.
+    `rows` are the hourly figures of conversations. `column_of` maps the start of an hour to the
+    index of its column; other hours are left out. `places` maps a conversation's ID to its index in
+    the list of all conversations. `counting` leaves out cases that no longer count.
     """
     sums: list[dict[int, list[int]]] = [{} for _ in starts]
     columns = [Column() for _ in starts]

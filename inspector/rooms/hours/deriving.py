@@ -40,12 +40,16 @@ def past_flags() -> list[Flag]:
 
 @dataclass
 class State:
-    """What must be known of the steps so far, so that later steps can be added.
+    """The values about a conversation's earlier steps that are needed to derive the figures of
+    later steps.
 
-    `said` counts the messages with a time, `untimed` those without. `prompt_step` and `prompt_at`
-    are the step and the time of the newest prompt. `last_hour` is the hour of the last message with
-    a time. For each flag by name, `found` has what the search for its cases needs to continue, and
-    `cases` the cases found.
+    - `has_evicted`, `has_compacted`: whether memory has had an eviction or a compaction.
+    - `prompt_step`: the step of the newest prompt, or None.
+    - `prompt_at`: the time of the newest prompt that has a time, in seconds since 1970, or None.
+    - `said`, `untimed`: the number of messages with a time, and without a time.
+    - `last_hour`: the hour of the last message with a time, or None.
+    - `found`: for each flag by name, the values with which `PastCases.find` continues.
+    - `cases`: for each flag by name, all cases as lists of step, hour and detail.
     """
 
     has_evicted: bool = False
@@ -77,7 +81,9 @@ def counted_cost(input: int, cached: int, written: int, provider: Provider | Non
     """Return the cost of a prompt whose tokens the provider has counted. A cost of 1,000 is the
     price of one input token.
 
-    `cached` is the number of tokens read from the prompt cache, `written` the number written to it.
+    `input` is the number of all tokens of the prompt. Of these, `cached` tokens were read from the
+    prompt cache, and `written` tokens were written to the cache. Without a `provider`, all tokens
+    cost the full price.
     """
     if provider is None:
         return input * THOUSAND

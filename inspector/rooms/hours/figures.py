@@ -58,7 +58,8 @@ class Grouped:
     """The groups of one grouping, such as the tenants. `names` are the names of the groups.
     `numbers` has for each conversation the index of its group in `names`.
 
-    `words` has the titles of groups whose title is not their name, by name.
+    `words` has the titles of policies, by name: `limit 800` for `token_window:800`. For other
+    groupings, `words` is empty.
     """
 
     names: list[str]
@@ -68,20 +69,21 @@ class Grouped:
 
 @dataclass(frozen=True)
 class Fleet:
-    """All conversations with their groups and hourly figures. The figures of any grouping and
-    filter follow from these values. The index of a conversation is its place in `ids`.
+    """All conversations with their groups and hourly figures, from which the figures of any
+    grouping and filter are computed. The index of a conversation is its position in `ids`.
 
     - `ids`: digests of the IDs, so that no erased ID is stored.
     - `models`: the conversations grouped by model.
-    - `groups`: the groups of each grouping, by its name, such as `tenant`.
-    - `starts`: the times at which columns begin, under the keys `days` and `hours`.
-    - `columns`: the figures of each day or hour that begins at one of these times, under the same
-      keys.
+    - `groups`: the groups of each grouping, by the grouping's name, such as `tenant`.
+    - `starts`: the starts of the last days and hours, under the keys `days` and `hours`, in seconds
+      since 1970.
+    - `columns`: a column of figures for each of the `starts`, under the same keys.
     - `flags`: the names of the counted flags.
-    - `changes`: the changes of policies and labels: time, short text, long text.
-    - `changed`: a conversation's index, the index of its newest change, and whether the
-      conversation had turns since.
-    - `common`: values for JSON that do not depend on the grouping.
+    - `changes`: the changes of policies and labels, newest first: time, short text, long text.
+    - `changed`: three values for each conversation that has a change: its index, the index of its
+      newest change in `changes`, and whether it was active since that change.
+    - `common`: values that do not depend on the grouping, such as the number of messages without a
+      time.
     """
 
     ids: list[str]
@@ -102,8 +104,9 @@ class Fleet:
         changes: Sequence[Change],
         now: datetime,
     ) -> Fleet:
-        """Return the fleet of the conversations in `known`. `rows` are their hours. Of the
-        `changes`, each conversation gets the newest change of its own policy or label.
+        """Return the fleet of the conversations in `known`. `rows` are the hourly figures of these
+        conversations. `changes` are the changes of policies and labels, newest first. For each
+        conversation, only the newest change of its own policy or label is used.
         """
         places = {memory_id: n for n, memory_id in enumerate(known)}
         starts = {"days": days_until(now, DAYS), "hours": hours_until(now, HOURS)}
@@ -144,12 +147,12 @@ class Fleet:
         return json.dumps(self, default=vars, separators=(",", ":"))
 
     def by(self, split: str, listed: Iterable[str] | None = None) -> JsonDict:
-        """Return the figures of each group and of all conversations, by hour and by day, as values
-        for JSON.
+        """Return the figures of each group and of all conversations together, by hour and by day,
+        as values for JSON.
 
         `split` is the grouping, such as `tenant` or `label:release`. With `listed`, only
-        conversations with these IDs count. If they all have the same tenant, `tenant` becomes a
-        label: see `usual_split`.
+        conversations with these IDs count. If all of them have the same tenant, the grouping
+        `tenant` is replaced by a label; see `usual_split`.
         """
         is_in = self._is_in(listed)
         split = self.usual_split(is_in) if split == TENANT and is_in else split

@@ -196,8 +196,8 @@ def counted_flags() -> list[Flag]:
 
 
 def causes() -> list[Flag]:
-    """Return the counted flags. A flag with parts is replaced by its parts, such as one for each
-    rule of a provider.
+    """Return the flags of `counted_flags`. A flag with parts is replaced by a flag for each part,
+    such as each rule of a provider.
     """
     return [
         part
@@ -220,7 +220,9 @@ class Counting:
 
     @classmethod
     def of(cls, these: Iterable[Flag]) -> Counting:
-        """Return the counting of the given flags by today's settings."""
+        """Return the `Counting` of the given flags, by today's settings. Flags whose earlier cases
+        the ledger does not show are left out.
+        """
         return cls(
             {
                 each.name: past.counting() if past.counting else None
@@ -252,9 +254,10 @@ class Counting:
 
 def examined() -> tuple[int, int, int]:
     """Return three numbers: how many conversations have hourly figures, how many have steps, and
-    the seconds until all have hourly figures.
+    the seconds until all have hourly figures. The second number leaves out unfinished imports.
 
-    The seconds are estimated from the speed of the last minute; 0 if the speed is unknown.
+    The seconds are estimated from the speed of the last minute. They are 0 if nothing is left to
+    do, or if the speed is unknown.
     """
     whole = Memory.objects.filter(last_step__gt=0, imported=None).count()
     known = KeptHours.objects.count()

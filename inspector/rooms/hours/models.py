@@ -70,8 +70,11 @@ class Hour(KeptPart):
 
 
 class KeptFigures(models.Model):
-    """The hourly figures of all conversations, grouped by `split`, such as `tenant`. They were
-    computed at `made_at`; see `figures`.
+    """The stored hourly figures of all conversations by one grouping. `split` has the version of
+    the rules and the grouping, such as `5 tenant`. The figures were computed at `made_at`.
+
+    The row of the grouping `fleet` has the values from which the figures of filtered lists are
+    computed; see `figures.Fleet`.
     """
 
     split = models.CharField(max_length=300, primary_key=True)

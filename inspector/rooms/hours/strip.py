@@ -31,8 +31,11 @@ _TURNS, _TOKENS, _COST, _CASES, _COUNTED, _ESTIMATED = range(6)
 
 @dataclass(frozen=True)
 class Bar:
-    """A bar of a small chart. `left` and `top` are its position, and `words` its label for screen
-    readers. `href` is a link, or "".
+    """A bar of a small chart. `left` is the index of its hour or day. `top` and `height` are SVG
+    lengths, in a chart of height 24.
+
+    A bar that counts cases has `words`, the label for screen readers, and `href`, the link to the
+    conversations with these cases. For other bars, both are "".
     """
 
     left: int
@@ -46,12 +49,15 @@ class Bar:
 class Cell:
     """A cell of the table: a value in words, and a small chart of the value over time.
 
-    - `ratio`: the value since a change divided by the value before, such as "×2.2".
+    - `ratio`: the value since a change divided by the value before the change, such as "×2.2"; ""
+      if unknown or close to 1.
     - `money`: the cost in money, or "" if prices are unknown.
-    - `is_red`: whether the overview shows this problem in red.
-    - `bars`: the chart as bars. Without bars, the chart has three SVG paths.
-    - `line`: the path of the values; `area` fills the space below the path.
-    - `now`: the part of the line since the change.
+    - `is_red`: whether the value counts the cases of a red flag.
+    - `bars`: the bars of the chart. Charts of cost and tokens have three SVG paths instead: `line`,
+      `area` and `now`.
+    - `line`: the path of the values over time.
+    - `area`: the path around the space below the line.
+    - `now`: the part of the line since the change, or "" without a ratio.
     """
 
     words: str
@@ -69,9 +75,9 @@ class Cell:
 class Group:
     """A column of the table: a group of conversations, with its cells.
 
-    `words` is the group's title, and `size` its number of conversations. `is_on` means that the
-    list is filtered by this group. `change` is the group's newest change in words, and `mark` its
-    position in the charts.
+    `words` is the group's title, `size` its number of conversations, and `href` the link to their
+    list. `change` is the group's newest change in words, or "". `mark` is the index of the hour or
+    day of this change in the charts, or None.
     """
 
     name: str
@@ -86,8 +92,8 @@ class Group:
 
 @dataclass(frozen=True)
 class Row:
-    """The head of a row of the table: its title and a note. `is_cases` is True for new problems;
-    their charts have bars.
+    """The head of a row of the table: its title, and a note or "". `is_cases` says whether the row
+    counts new problems.
     """
 
     words: str
@@ -97,8 +103,10 @@ class Row:
 
 @dataclass(frozen=True)
 class Choices:
-    """The grouping (`split`) and the period (`span`) that a strip shows now. `splits` and `spans`
-    have all that can be chosen, including these: name, words and link of each.
+    """The groupings and periods that can be chosen for the table. `split` is the grouping shown
+    now, such as `tenant`. `span` is the period shown now, such as `14 days`.
+
+    `splits` and `spans` list all groupings and periods: name, words and link of each.
     """
 
     split: str

@@ -44,8 +44,10 @@ def told(
     before: Mapping[str, Telling],
 ) -> dict[str, Telling]:
     """Return what to say about each problem, by name of its flag: whether a change of a policy or
-    label helped. Of several changes, the one that concerns the most conversations with the problem
-    is chosen.
+    label helped. Problems about which there is nothing to say are left out.
+
+    For each problem, one of the `changes` is chosen: the change that concerns the most
+    conversations with this problem. `rows` are the hourly figures of all conversations.
 
     `before` is what this function returned the last time. A problem that had ended stays ended
     until it begins again, even if its change is too old to be in `changes`.

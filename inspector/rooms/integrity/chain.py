@@ -61,8 +61,8 @@ class Sealed:
         self._filled_in = {name for name, column in columns if column.is_filled_in}
 
     def values(self, row: object, version: int) -> tuple[object, ...]:
-        """Return the values of the columns that a `version` covers, those of the first version
-        first.
+        """Return the values of the columns that a digest of the given `version` covers: the columns
+        of the first version, then the later columns.
         """
         first: tuple[object, ...] = self.first_values(row)
         return (*first, *self.later_values(row, version)) if self.later else first
@@ -106,8 +106,11 @@ def new_salt() -> bytes:
 
 
 def seal(change: Recorded) -> None:
-    """Set the digests of a new step and of its messages, before they are stored. A change without a
-    step creates the conversation: then its first digest is set.
+    """Set the digests of a new step and of its messages, before they are stored. The digest of the
+    step becomes the head of the conversation.
+
+    A change without a step creates a conversation. Then the head is the digest before step 1; see
+    `first_digest`.
     """
     memory = change.memory
     if not change.steps:
@@ -134,8 +137,8 @@ def seal(change: Recorded) -> None:
 
 
 def check_commitments(memory_id: str, seqs: Sequence[int]) -> None:
-    """Raise CorruptRow if one of the given messages was altered: if it does not fit its
-    commitment.
+    """Raise CorruptRow if one of the given messages does not fit its commitment, because the
+    message was altered. Redacted messages and messages without a commitment are not checked.
     """
     for row in Message.objects.filter(memory=memory_id, seq__in=seqs, redacted_step=None):
         commitment = stored(row.commitment)
@@ -155,7 +158,9 @@ def first_digest(memory: Memory) -> bytes:
 
 
 def commitment_of(message: Message | InsertedMessage, version: int = MESSAGES.versions[0]) -> bytes:
-    """Return the digest of a message's columns and its salt. A redacted message has no salt."""
+    """Return the commitment of a message: a digest over the message's columns, including the salt.
+    `version` is the version of the digest, which decides the columns.
+    """
     return _digest("message", *MESSAGES.values(message, version), version=version)
 
 
@@ -175,10 +180,11 @@ def commitment_of_labels(labels: Mapping[str, str], salt: Bytes) -> bytes:
 def encoded_stay(
     stay: Stay | InsertedStay, version: int = VERSIONS_OF_STEPS[0]
 ) -> tuple[object, ...]:
-    """Return the values of a stay for a digest: the columns that are known when the stay begins.
+    """Return the values of a stay that a digest of the given `version` covers: the columns that are
+    known when the stay begins.
 
-    If memory shows other contents than the stored message, `stay.overrides` has them. Their digest
-    is the last value.
+    If memory shows other contents than the stored message, such as a placeholder, the last value is
+    the digest of these contents (`stay.overrides`).
     """
     columns = STAYS.values(stay, version)
     if stay.overrides is None:
@@ -220,10 +226,11 @@ def digest_as_sealed(
     begun: Sequence[Stay | InsertedStay],
     ended: Sequence[tuple[int, str]],
 ) -> bytes:
-    """Compute the digest of a step again. Each version of digests that the step can have is tried,
-    until one gives the stored `digest`.
+    """Return the stored `digest` of a step if it fits the step and all rows that the step wrote.
+    All versions of digests that the step can have are tried.
 
-    A result other than `digest` proves that the step, or a row that it wrote, was altered.
+    Otherwise, return another value. This proves that the step, or a row that the step wrote, was
+    altered.
     """
     found = b""
     for version in VERSIONS_OF_STEPS:

@@ -37,7 +37,9 @@ class ChainCheck(LedgerCheck):
         self._begun: list[Stay] = []
 
     def message(self, row: Message) -> None:
-        """Check a message, redacted or not, against its stored digest."""
+        """Check a message against its commitment. A redacted message is checked later, with the
+        step that redacted it. A message without a commitment is not checked.
+        """
         self._commitments.append(row.commitment)
         if not stored(row.commitment):  # its step has no digest either
             return
@@ -140,11 +142,12 @@ def _without_digest(first: Step) -> str:
 
 
 def verify_head(memory_id: str, step: int, head: str) -> Contradiction | None:
-    """Check a digest that somebody kept: `head`, in hexadecimal, was the digest of `step`. Return
-    None if this is still so.
+    """Check whether a step still has a digest that somebody kept outside the database. `head` is
+    this digest in hexadecimal. Step 0 stands for the digest before step 1.
 
-    Otherwise, return a contradiction: the step is gone, or has another digest. If an audited
-    deletion of the conversation explains this, return None, too.
+    Return None if the step has this digest, or if an audited deletion of the conversation explains
+    the difference. Otherwise, return a contradiction: the step is gone, is unreadable, or has
+    another digest.
     """
     try:
         with naming(f"step {step}"):

@@ -116,8 +116,8 @@ class FleetAddress(ChosenConversations):
     def frameworks(self) -> FrameworksQuery | None:
         """The query about memories of agent frameworks; None if the URL does not ask for them.
 
-        The limit in the URL counts messages or tokens. Only the frameworks' memories that count the
-        same get this limit.
+        A limit in the URL has the unit of `kind`, such as tokens. Memories that count in another
+        unit have their default limits.
         """
         if not self.strategies:
             return None

@@ -32,16 +32,17 @@ _COLUMNS = ("memory_id", "type", "has_calls", "tokens")
 
 @dataclass(frozen=True)
 class PolicyAdoption:
-    """What setting a policy would do to the conversations that match a filter.
+    """What setting a policy would do to the conversations that match a filter. Conversations that
+    the caller leaves out are not counted.
 
-    - `matching`: how many conversations match, without those set apart and those in `of_clients`.
-    - `differing`: how many of them have another policy now.
+    - `matching`: how many conversations match, without those in `of_clients`.
+    - `differing`: how many of the matching conversations have another policy now.
     - `over`: how many of the differing conversations exceed the new limit. Their next message
       evicts older messages.
-    - `recounted`: for how many of the differing conversations this is unknown, because another
-      estimator counted their tokens.
-    - `of_clients`: how many match and are not set apart, but stay as they are because a client
-      decides the window.
+    - `recounted`: how many of the differing conversations may exceed the new limit. Nobody knows,
+      because another estimator counted their tokens.
+    - `of_clients`: how many conversations match, but keep their policy because a client decides the
+      window.
     """
 
     matching: int
@@ -108,16 +109,18 @@ def adopt_policy(
     """Set a policy for matching conversations, and return how many were changed. Raises
     InvalidValue, UnknownEstimator.
 
-    A policy of None means sending everything: the conversations keep their policies, but these
-    evict nothing any more.
+    A policy of None means sending everything. Then each conversation keeps its policy with the
+    option `meters_only`, so that nothing leaves memory.
 
     Some conversations are not changed:
 
-    - those that have the policy already, and those in `apart`;
+    - those that have the policy already;
+    - those with an ID in `apart`;
     - those whose clients decide the window;
     - those that cannot be changed now, such as during an import.
 
-    The call ends after about `seconds`. Call the function again for the rest.
+    The call ends after about `seconds`, even if conversations are left. Call the function again for
+    the rest.
     """
     policy = check_policy(policy) if policy is not None else None
     changed = 0

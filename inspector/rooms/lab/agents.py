@@ -35,7 +35,7 @@ def recall(
     as low_water=0.5 belongs to the limit before it. The cost is relative to sending everything.
     `input`, `cached` and `write` are the prices of a million tokens: of input, of cached input, and
     of writing the cache. With `provider` (openai, anthropic), the cost follows the rules of the
-    provider's cache, such as its shortest prompt.
+    provider's cache, such as the shortest prompt that is cached.
     """
     for text in (prefix, label):
         check_words(text, "a prefix or a label")

@@ -219,8 +219,9 @@ class RecallOf(Resource):
     def get(self, request: Request, parameters: Parameters) -> Response:
         """Measure policies on stored conversations.
 
-        For each policy, the answer has the share of the needed facts that the policy would have
-        held. If the chosen conversations have more than 20,000 messages, the answer is an error.
+        For each policy, the answer has the number of needed facts, and how many of these facts the
+        policy would have held. If the conversations together have more than 20,000 messages, the
+        answer is an error.
         """
         policies, own = parameters.pop("policies"), prefix_of(request)
         prices, rules = _prices(parameters), rules_of(parameters.pop("provider", ""))
@@ -236,8 +237,8 @@ class RecallOf(Resource):
     def post(self, request: Request, parameters: Parameters) -> Response:
         """Measure policies on the conversations sent.
 
-        For each policy, the answer has the share of the needed facts that the policy would have
-        held. Nothing is stored.
+        For each policy, the answer has the number of needed facts, and how many of these facts the
+        policy would have held. Nothing is stored.
         """
         policies, rules = parameters["policies"], rules_of(parameters.get("provider", ""))
         conversations = parameters["said"]

@@ -50,7 +50,12 @@ class Tick(NamedTuple):
 
 @dataclass(frozen=True)
 class Size:
-    """A size of the chart for one kind of screen: frame, margins, and the radius `r` of points."""
+    """A size of the chart for one kind of screen, in pixels.
+
+    - `css`: the CSS class of the chart.
+    - `left`, `top`, `below`, `right`: the margins around the plot.
+    - `r`: the radius of points.
+    """
 
     css: str
     width: float
@@ -72,7 +77,11 @@ PHONE = Size("front--phone", 358, 320, left=44, top=22, below=46, right=10, r=3.
 
 
 class Frontier:
-    """Draws the chart of the lab in one size, with a point for each policy of the `advice`."""
+    """Draws the chart of the lab in one size. The points are policies of the `advice`, and
+    strategies of agent frameworks from `marks`.
+
+    Policies that hold too few facts or cost too much for the scale are left out.
+    """
 
     def __init__(
         self,
@@ -266,9 +275,11 @@ class Frontier:
 
     @property
     def worth(self) -> tuple[str, str, str, str] | None:
-        """The part of the chart where policies hold enough facts and save enough, as x, y, width
-        and height. The goals of the advice say what is enough. None if no cost on the chart is low
-        enough.
+        """The rectangle of the chart where policies reach the goals of the advice: they hold enough
+        facts and save enough.
+
+        The values are x and y of the upper left corner, width and height. None if no cost on the
+        chart is low enough.
         """
         most = 1 - self._advice.goals.saving
         if most <= self._least_cost:

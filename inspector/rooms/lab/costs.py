@@ -25,7 +25,7 @@ def has_price() -> bool:
 
 def costs_more() -> Q:
     """Return the database condition for conversations that cost at least 5 % more than sending
-    everything. It finds none if no provider in use has a price.
+    everything. If no provider in use has known cache prices, no conversation meets the condition.
     """
     provider = provider_that_prices()
     if provider is None:
@@ -34,8 +34,10 @@ def costs_more() -> Q:
 
 
 def began_step() -> str:
-    """Return the name of the database column with the step from which on a conversation costs more
-    than sending everything. Return "" if no provider in use has a price.
+    """Return the name of a database column, such as "keptcost__openai_step". The column has the
+    step from which on a conversation costs at least 5 % more than sending everything.
+
+    Return "" if no provider in use has known cache prices.
     """
     provider = provider_that_prices()
     return f"keptcost__{provider.name}_step" if provider else ""

@@ -100,8 +100,11 @@ def _decides(policy: Policy | None) -> bool:
 
 
 def kind_of(memory: Memory) -> Policy:
-    """Return the policy that the lab tries with different limits: the policy of the conversation,
-    without `meters_only`, so that it evicts. If a client decides the window, return a token window.
+    """Return the policy that the lab tries with different limits for a conversation: the policy of
+    the conversation, but without the option `meters_only`. So the policy evicts messages.
+
+    If the conversation has no policy, or the kind of its policy is not installed, return a token
+    window.
     """
     policy = memory.policy
     if can_decide(policy):
@@ -174,14 +177,17 @@ def _step_of(memory: Memory, seq: int) -> int | None:
 def figures_now(
     ids: Collection[str], policies: Mapping[str, Policy], rules: CacheRules | None = None
 ) -> list[Measured]:
-    """Return the stored figures of conversations, sorted by ID.
+    """Return the figures of conversations, sorted by ID. Without `policies` and `rules`, these are
+    the stored figures.
 
-    If `ids` is a single short conversation, outdated figures are first computed and stored again.
-    This does not happen within a database snapshot.
+    - `policies`: another policy to measure, by conversation ID.
+    - `rules`: other rules of the prompt cache.
 
-    Two arguments ask for figures that are not stored: `policies` maps a conversation ID to another
-    policy, and `rules` are other rules of the prompt cache. These figures are computed for about a
-    second, and not stored. Conversations for which the time is too short have None as figures.
+    Missing figures for these arguments are computed for about a second, and not stored. `figures`
+    is None for conversations that are not reached in this time, or that have no stored figures.
+
+    Outdated figures of a single short conversation are first computed and stored again, unless the
+    call is within a database snapshot.
     """
     rows = list(_kept(ids))
     waits = [each for each in rows if not each.is_current and each.said <= QUICK_MESSAGES]
@@ -224,10 +230,11 @@ def _computed(each: Measured, tried: TriedPolicies, policy: Policy | None) -> Me
 
 
 def answers_of(policy: Policy | None, tried: TriedPolicies) -> bool:
-    """Return whether the figures that are stored for a conversation would include all policies in
-    `tried`.
+    """Return whether the stored figures of a conversation with this `policy` would include all
+    policies in `tried`, once the figures are up to date.
 
-    `policy` is the policy of the conversation. Stored figures are about this kind of policy.
+    Stored figures are about the kind of `policy`, with different limits and options. If `policy` is
+    None, the kind of `tried` is assumed.
     """
     kind = policy.enforced() if can_decide(policy) else None
     own = tried_of_kind(kind or tried.kind, (), tried.rules)

@@ -39,8 +39,9 @@ RULES = 1  # raise it with each change of what is measured
 class FrameworksQuery:
     """A question to the lab about agent frameworks.
 
-    `fleet` says which conversations are measured. `settings` has the limits for the frameworks'
-    strategies (ways to trim memory). `rules` are those of the prompt cache.
+    - `fleet`: which conversations are measured.
+    - `settings`: the limits for the frameworks' strategies (ways to trim memory).
+    - `rules`: the rules of the prompt cache.
     """
 
     fleet: FleetQuery
@@ -70,9 +71,11 @@ def _of_others() -> list[Strategy]:
 class Mark(NamedTuple):
     """The figures of a strategy: a point of the chart, and a row of the table.
 
-    `held` of the `needed` facts would have been in memory. The other figures are means over
-    conversations: the `share` of needed facts held, the `cost` relative to sending everything, and
-    this cost `with_summaries`, if the calls that write summaries count too.
+    - `needed`: the number of facts needed again, in all conversations together.
+    - `held`: how many of the needed facts would have been in memory.
+    - `share`: the share of needed facts held, as a mean over conversations.
+    - `cost`: the cost relative to sending everything, as a mean over conversations.
+    - `with_summaries`: the same as `cost`, with the calls that write summaries.
     """
 
     strategy: Strategy
@@ -103,11 +106,12 @@ class Mark(NamedTuple):
 
 @dataclass(frozen=True)
 class Frameworks:
-    """The figures of agent frameworks that were computed so far. `chosen` is the number of
-    conversations to measure.
+    """The figures of agent frameworks for the conversations that the query chooses. Conversations
+    that are not measured yet have no figures.
 
-    `found` has the figures of each measured conversation: by conversation ID, then by name of the
-    strategy.
+    - `chosen`: the number of conversations to measure.
+    - `found`: the figures of each measured conversation, by conversation ID, then by name of the
+      strategy.
     """
 
     query: FrameworksQuery

@@ -40,13 +40,15 @@ class Figures(models.Model):
 
 
 class KeptCost(KeptRow):
-    """What a conversation's prompts cost at each provider's prices, in percent of sending
-    everything.
+    """What the prompts of a conversation cost at each provider's prices, in percent of sending
+    everything. 121 means 21 % more.
 
-    `openai` is the cost at OpenAI. `openai_step` is the step from which on this cost is at least
-    `figures.OVER` percent; null if it is lower. The columns of other providers are alike.
+    - `openai`: the cost at OpenAI's prices.
+    - `openai_step`: the step from which on this cost is at least `figures.OVER` percent. Null if
+      the cost is below this percentage.
 
-    All are null if a client decides the window, or after only few calls.
+    The columns of Anthropic and Gemini are alike. All of these columns are null if the conversation
+    has no policy that evicts messages, or fewer than three model calls.
     """
 
     openai = models.IntegerField(null=True)

@@ -38,14 +38,18 @@ APART = (LeftOut.OUTLIER, LeftOut.OTHER_UNIT, LeftOut.CLIENT)  # not changed wit
 
 
 class Way(NamedTuple):
-    """A row of the table of policies, with its figures in words. `name` is the policy. `note` says
-    why the policy is listed, such as "your policy today"; it may be "".
+    """A row of the table of policies, with figures as text.
 
-    - `cells`: the figures without a field of their own.
+    - `name`: the policy, such as "Everything".
+    - `note`: why the policy is listed, such as "your policy today", or "".
+    - `cells`: the other figures in the order of the columns, from the share of facts held to the
+      share of cached tokens.
     - `cost`: the cost relative to sending everything.
-    - `money`: the price of 1,000 calls.
+    - `money`: the price of 1,000 calls; "" without an input price.
+    - `css`: the CSS class of the row.
     - `is_over`: whether the policy costs more than sending everything.
-    - `by_index`: how many of the lost facts an index of exact terms still listed.
+    - `by_index`: how many of the lost facts the index still listed; "" for a policy without an
+      index.
     """
 
     name: str
@@ -59,8 +63,11 @@ class Way(NamedTuple):
 
 
 class Figure(NamedTuple):
-    """A line of the panel that compares today's policy with the advised policy. `name` is such as
-    "Held". `was` is the value today, and `now` the value with the advised policy.
+    """A line of the panel that compares today's policy with the advised policy.
+
+    - `name`: the name of the figure, such as "Cost of 1,000 calls".
+    - `was`: the value with today's policy; "" if it is unknown.
+    - `now`: the value with the advised policy.
     """
 
     name: str
@@ -123,10 +130,12 @@ def _change(today: Option | None, pick: Option, shown: Callable[[Option], str]) 
 
 
 def reached(members: Iterable[Measured], advice: Advice) -> list[str]:
-    """Return the IDs of the `members` that would get the advised policy.
+    """Return the IDs of the `members` that would get the advised policy. These are all members,
+    except:
 
-    Not reached are outliers (conversations very unlike the rest), conversations whose limit counts
-    in another unit, and conversations whose clients decide the window.
+    - outliers (conversations that are far larger than the others);
+    - conversations whose limit counts in another unit than the limits of most conversations;
+    - conversations whose clients decide the window.
     """
     apart = {id for reason in APART for id in advice.measured.left_out.get(reason, ())}
     return [each.id for each in members if each.id not in apart]
@@ -165,8 +174,11 @@ class FleetPage:
 
     @property
     def presets(self) -> list[tuple[str, str, Preset]]:
-        """The cache prices to choose from: for each provider and for own prices, the name, the URL
-        of the page with these prices, and a description.
+        """The cache prices to choose from: the prices of each provider, and the reader's own
+        prices.
+
+        Each choice has a name such as `openai` or `own`, the URL of the page with these prices, and
+        the texts to show.
         """
         address = self.address
         return [
@@ -267,16 +279,19 @@ class FleetPage:
 
     @cached_property
     def reached(self) -> list[str]:
-        """The IDs of the conversations that get the policy when somebody sets a policy for all."""
+        """The IDs of the measured conversations that get the policy when somebody sets one policy
+        for all. The function `reached` says which conversations are left out.
+        """
         return reached((each.measured for each in self.found.known), self.advice)
 
     @property
     def apart(self) -> list[str]:
-        """The IDs of the conversations that do not get the policy when somebody sets a policy for
-        all.
+        """The IDs of the conversations to leave out when somebody sets one policy for all:
 
-        These are outliers, conversations whose limit counts in another unit, and conversations
-        outside the chosen group.
+        - measured conversations that are outliers, or whose limit counts in another unit than the
+          limits of most conversations;
+        - if a group is chosen: all other matching conversations, and conversations of the group
+          that are not measured.
         """
         reasons = (LeftOut.OUTLIER, LeftOut.OTHER_UNIT)
         left_out = self.advice.measured.left_out
@@ -288,8 +303,10 @@ class FleetPage:
         return found
 
     def effect_of(self, policy: Policy | None) -> Preview | None:
-        """Return the effect of setting a policy for all conversations in `reached`. Return None if
-        no room measures conversations.
+        """Return the effect of setting `policy` for all conversations in `reached`. The policy None
+        means sending everything.
+
+        Return None if no installed room measures conversations.
         """
         return preview_of(dict.fromkeys(self.reached, policy), self.address.prices)
 
@@ -297,8 +314,14 @@ class FleetPage:
 
     @cached_property
     def ways(self) -> list[Way]:
-        """The rows of the table of policies: today's policy, the advised policy, others, the limit
-        in the URL, and sending everything.
+        """The rows of the table of policies. Today's policy is the first row. Then follow, the
+        cheapest first:
+
+        - the policy with the limit in the URL;
+        - the advised policy;
+        - other good policies.
+
+        Sending everything is the last row, unless an earlier row shows it.
         """
         advice, rows, named = self.advice, list[Way](), set[str]()
         for option, note, css in self._named():
@@ -339,8 +362,8 @@ class FleetPage:
 
     @property
     def names_facts(self) -> bool:
-        """Whether the table needs a column for the index: whether a policy of the table has an
-        index of exact terms.
+        """Whether a policy in the table has an index of exact terms. If so, the table has a column
+        for the facts that the index listed.
         """
         return any(way.by_index for way in self.ways)
 
@@ -364,8 +387,8 @@ class FleetPage:
 
     @property
     def of_clients(self) -> int:
-        """The number of conversations that would not get a policy set for all, because clients
-        decide their windows.
+        """The number of conversations whose clients decide the window. Advice is not adopted for
+        these conversations.
         """
         left_out = (each.measured.left_out for each in self.of_groups.values())
         return sum(len(ids.get(LeftOut.CLIENT, ())) for ids in left_out)
@@ -376,8 +399,8 @@ class FleetPage:
         return [row for row in self.groups if row.policy and row.changed]
 
     def previewed(self, rows: Iterable[GroupRow]) -> Preview | None:
-        """Return the effect of adopting the advice for the groups in `rows`. Return None if no room
-        measures conversations.
+        """Return the effect of adopting the advice for the groups in `rows`. Return None if no
+        installed room measures conversations.
         """
         return preview_of(
             {id: row.advice.pick.policy for row in rows for id in row.changed if row.advice.pick},
@@ -388,8 +411,10 @@ class FleetPage:
 
     @property
     def linked_examples(self) -> Iterator[tuple[LossExample, str]]:
-        """Up to five conversations with the most facts lost, each with a link to its comparison of
-        policies.
+        """Up to five conversations that lose the most facts under `shown_policy`, each with a link.
+
+        The link opens the page that compares policies on the conversation. If this page is not
+        installed, the link opens the conversation.
         """
         for each in self.loss_examples:
             yield each, self._compared(each)

@@ -78,8 +78,12 @@ class FleetQuery:
 
 @dataclass(frozen=True)
 class Chosen:
-    """A conversation that the lab measures. `state` identifies the state of its ledger; figures are
-    valid for one state only.
+    """A conversation that the lab measures.
+
+    - `state`: a text that identifies the state of the ledger; see `state_of`. Figures are valid for
+      one state only.
+    - `policy`: the policy of the conversation; None if it has no policy.
+    - `group`: the name of its group; see `group_of`.
     """
 
     id: str
@@ -111,10 +115,11 @@ class Known(NamedTuple):
 class LossExample:
     """A conversation in which a policy would have lost many facts, with one of these facts.
 
-    - `lost`: how many of the `recalls` (facts needed again) would not have been in memory.
+    - `recalls`: the number of facts needed again.
+    - `lost`: how many of these facts would not have been in memory.
     - `fact`: one of the lost facts.
-    - `source`: the message that last mentioned the fact before it was lost.
-    - `needed`: the message that needed the fact again.
+    - `needed`: the number of the message that needed this fact again.
+    - `source`: the number of the last message before `needed` that mentioned the fact.
     - `at`: how many measured messages come before the message `needed`.
     """
 
@@ -129,11 +134,11 @@ class LossExample:
 
 @dataclass(frozen=True)
 class Fleet:
-    """The figures of the chosen conversations that were computed so far.
+    """The conversations that the lab measures, with the figures that are computed so far.
 
     - `matching`: how many conversations the filter finds.
-    - `ids`: the chosen conversations.
-    - `known`: the chosen conversations that have figures.
+    - `ids`: the IDs of the conversations to measure: all that match, or a sample.
+    - `known`: the conversations that have figures already.
     - `tried`: the policies that are measured.
     """
 
@@ -164,7 +169,9 @@ class Fleet:
 
 
 def is_label(group: str) -> bool:
-    """Return whether a group is a label. Other groups are beginnings of IDs."""
+    """Return whether a group is a label, such as `team:billing`. False for a beginning of IDs, such
+    as `acme-`, and for OTHERS.
+    """
     return group != OTHERS and not _PREFIX.fullmatch(group)
 
 
@@ -182,11 +189,11 @@ def needs_of(members: Sequence[Measured], scope: Scope) -> tuple[int | None, int
 
 
 def chosen_of(query: FleetQuery) -> tuple[int, list[Chosen]]:
-    """Return the number of matching conversations, and the conversations to measure: all of them or
-    a sample, sorted by ID.
+    """Return the number of matching conversations, and the conversations to measure, sorted by ID:
+    all matching conversations, or a random sample.
 
-    If the query has a group, both are limited to the conversations of this group. With a sample,
-    only the drawn conversations of the group are counted.
+    If the query has a group, conversations of other groups are left out after the sample is drawn.
+    The number is then that of the remaining conversations.
     """
     matching, chosen = _drawn(query)
     if not query.group:
@@ -220,10 +227,11 @@ def state_of(row: Memory) -> str:
 
 
 def group_of(row: Memory) -> str:
-    """Return the group of a conversation: its first label by name, such as `team:billing`. Without
-    a label, return the beginning of its ID up to a separator, such as `acme-`, else OTHERS.
+    """Return the group of a conversation: its first label by name, such as `team:billing`. The
+    label that a branch gets automatically does not count.
 
-    The label that a branch gets automatically is not used as a group.
+    Without a label, return the letters with which the ID begins and the separator after them, such
+    as `acme-`. If the ID has no such beginning, return OTHERS.
     """
     for name, value in sorted(user_labels(row.labels).items()):
         if not (row.branched_from and name == BRANCH_LABEL):

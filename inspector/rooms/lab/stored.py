@@ -86,8 +86,8 @@ def measured_stored(which: MemoryFilter, rules: CacheRules) -> Iterator[Measured
 
 
 def conversations_stored(which: MemoryFilter) -> Iterator[Conversation]:
-    """Yield the matching conversations in the form in which strategies of agent frameworks are
-    measured. Conversations deleted meanwhile are left out.
+    """Yield the matching conversations, to measure strategies of agent frameworks on them.
+    Conversations that are deleted meanwhile are left out.
     """
     for id in which.rows().order_by("id").values_list("id", flat=True):
         with suppress(MemoryNotFound):
@@ -95,8 +95,8 @@ def conversations_stored(which: MemoryFilter) -> Iterator[Conversation]:
 
 
 def stored_conversation(id: str, latest: int = MEASURED_MAX) -> Conversation:
-    """Return the `latest` messages of a conversation, in the form in which strategies of agent
-    frameworks are measured. Raises MemoryNotFound.
+    """Return a conversation with its newest messages, to measure strategies of agent frameworks.
+    `latest` is the largest number of messages. Raises MemoryNotFound.
     """
     messages, history = messages_and_history(id, DEFAULT_ESTIMATOR, latest)
     return conversation_of(messages, history=history)

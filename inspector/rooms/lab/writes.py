@@ -113,8 +113,8 @@ def keep_values(key: str, found: Mapping[Chosen, JsonMap]) -> None:
     """Store the figures of conversations for one question to the lab. `key` identifies the
     question.
 
-    A conversation that has changed since it was read is left out, and also one that is being
-    changed.
+    Conversations that were changed or deleted after they were chosen are left out. Conversations
+    that another transaction is changing are left out, too.
     """
     if found and not models.Figures.objects.filter(key=key).exists():
         forget_old_figures()
@@ -138,14 +138,17 @@ def _is_unchanged(each: Chosen) -> bool:
 
 
 def adopt(policies: Mapping[str, Policy | None], actor: str = "", seconds: float = SECONDS) -> int:
-    """Set the policy of each conversation in `policies`, which maps IDs to policies. Return how
-    many conversations remain. Call the function again for these.
+    """Set the policy of each conversation in `policies`, which maps IDs to policies. The call ends
+    after about `seconds`.
 
-    A policy of None means sending everything: the conversation keeps its policy, but the policy
-    evicts nothing any more.
+    Return how many conversations the call did not reach in this time. Call the function again for
+    these.
 
-    Left out are conversations that cannot be changed now, such as during an import, and those whose
-    clients decide the window. The call ends after about `seconds`.
+    None means sending everything: the conversation's own policy gets the option `meters_only`, so
+    that no message leaves memory.
+
+    Conversations that cannot be changed now, such as during an import, are skipped. So are
+    conversations whose clients decide the window.
     """
     chosen = database.in_list("id", list(policies))
     rows = Memory.objects.filter(chosen).exclude(decided_by_clients())

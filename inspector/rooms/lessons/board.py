@@ -47,11 +47,12 @@ class BoardMessage:
 
 
 class Board:
-    """The board of a lesson before a change (`happening`), or after the change if `is_revealed` is
+    """The board of a lesson: messages before a change, or after the change if `is_revealed` is
     True.
 
-    With `asks`, learners pick the messages that they think will leave. `picked` has the numbers of
-    the picked messages; None without an answer.
+    - `happening`: the change, with memory before and after it.
+    - `asks`: whether learners pick the messages that they think will leave.
+    - `picked`: the numbers of the picked messages; None without an answer.
     """
 
     def __init__(
@@ -221,8 +222,11 @@ class Board:
 
     @cached_property
     def verdicts(self) -> Mapping[int, bool]:
-        """Whether the learner was right about a message, by its number: for picked messages and for
-        messages that leave. Arriving messages are left out.
+        """Whether the learner was right about a message, by message number. True for a picked
+        message that leaves.
+
+        False for a picked message that stays, and for a leaving message that was not picked.
+        Arriving messages are left out.
 
         Empty without an answer, and until the answer is revealed.
         """
@@ -245,8 +249,11 @@ class Board:
 
     @property
     def tally(self) -> list[ReceiptLine]:
-        """The arithmetic of the change in lines, such as the size of memory with the new message,
-        and the limit. Lines about leaving messages come when the answer is revealed.
+        """The receipt of the change: lines that add up the size of memory, and compare the sum with
+        the limit.
+
+        Until the answer is revealed, the receipt ends before the leaving messages and the result.
+        The receipt of a compaction is empty until then.
         """
         changes = self.happening.changes
         change = changes[0].change if changes else None

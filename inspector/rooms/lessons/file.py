@@ -34,12 +34,15 @@ SPRITE = "inspector/sprite.svg"
 
 @dataclass(frozen=True)
 class FilePage:
-    """A page of the file: a step before or after an answer. The `name` of step 2 is:
+    """A page in the HTML file of a lesson: a step before or after an answer. The `name` for step 2
+    is:
 
     - `step-2` before the answer;
-    - `step-2-3` after the answer 3;
-    - `step-2-picked` after the learner picked messages. Then `leaving` has the numbers of the
-      messages that leave.
+    - `step-2-3` after the answer 3 (the number of a choice, or a limit);
+    - `step-2-picked` after the learner picked messages.
+
+    On a page such as `step-2-picked`, `leaving` has the numbers of the messages that leave, such as
+    "3 4". Otherwise, `leaving` is None.
     """
 
     name: str

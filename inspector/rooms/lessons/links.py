@@ -25,9 +25,11 @@ Progress = Mapping[str, int]
 
 
 def is_framed(request: HttpRequest) -> bool:
-    """Return whether a page is shown in a frame on another site, and the settings allow this.
+    """Return whether a page is shown in a frame on another site. False if the settings do not allow
+    frames.
 
-    Browsers tell this by a header for the first page. Further pages have a URL parameter.
+    The first page in a frame is recognized by a header of the browser, and further pages by the URL
+    parameter `embed`.
     """
     in_a_frame = EMBED in request.GET or request.headers.get("Sec-Fetch-Dest") == "iframe"
     return in_a_frame and bool(inspector_configuration().EMBED)

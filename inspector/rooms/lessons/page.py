@@ -26,8 +26,12 @@ _PLACES = {"simulate": ("conversation", "#composer")}
 
 
 class Offer(NamedTuple):
-    """A possible answer with its letter, such as A. `value` is the number of a choice, or a limit.
-    `is_chosen` is True for the learner's answer. `is_right` is False until the answer is revealed.
+    """A possible answer to the question of a step, with a `letter` such as "A".
+
+    - `value`: the number of a choice, from 1. In a question about a limit, the limit.
+    - `is_chosen`: whether the learner gave this answer.
+    - `is_right`: whether this answer is correct. It is False until the page shows the correct
+      answer.
     """
 
     value: int
@@ -55,8 +59,11 @@ class StepTexts:
 
     @property
     def causes(self) -> list[SafeString]:
-        """Sentences on why messages left memory, as on the conversation page. Causes that the texts
-        of lessons explain themselves are left out.
+        """Sentences that say why messages left memory in this step, such as `#3: Its tool call
+        left.`
+
+        There is no sentence for messages that made room for others, or that a summary replaced: the
+        text of the lesson explains this.
         """
         by_cause: dict[str, list[int]] = {}
         for change in filter(None, (scene.change for scene in self.moment.changes)):
@@ -68,7 +75,12 @@ class StepTexts:
         return [marked_up(cause, self._is_linked) for cause in causes]
 
     def offers(self, answer: Answer | None = None, is_revealed: bool = False) -> list[Offer]:
-        """Return the possible answers of the question. `answer` is the learner's answer, if any."""
+        """Return the limits or the choices from which the learner chooses an answer. Empty if the
+        question asks which messages leave, or if there is no question.
+
+        `answer` is the learner's answer; None before the learner has answered. Only with
+        `is_revealed`, the offers tell which answer is correct.
+        """
         moment, question = self.moment, self.moment.question
         if question.limits:
             known = [(limit, f"{limit:,}", limit == moment.keeping) for limit in question.limits]
@@ -89,8 +101,11 @@ class StepTexts:
         ]
 
     def board(self, is_revealed: bool, answer: Answer | None = None) -> Board:
-        """Return the board of this step. With `is_revealed` and a question about a limit, the board
-        shows memory under the learner's limit. Without an `answer`, this is the correct limit.
+        """Return the board with memory before the events of this step, or with `is_revealed`, after
+        them.
+
+        In a question about a limit, the revealed board shows memory under the limit that the
+        learner chose (`answer`). Without an `answer`, it shows memory under the correct limit.
         """
         if is_revealed and self.moment.tries:
             limit = answer.value if answer else self.moment.keeping

@@ -1,8 +1,8 @@
-"""The playground: a chat that a visitor writes, shown on a board as in lessons. The whole state is
-in the URL.
+"""The playground: a page on which visitors write a chat, and see on a board which messages leave
+memory.
 
-The chat in the URL is compressed. Unpacking stops at the longest allowed chat, because a short URL
-could hold a huge chat.
+The URL holds the whole state, and the chat is compressed in the URL. A short URL could hold a huge
+chat. So `unpack` rejects a chat that is too long, before all of it is decompressed.
 """
 
 from __future__ import annotations
@@ -43,8 +43,10 @@ _TOO_LONG = f"The chat can have at most {CHARACTERS_MAX:,} characters. Remove so
 class Play:
     """The state of the playground: a chat as a `script`, and a `kind` of policy with its `limit`.
 
-    `at` is the number of messages that have arrived; None means all. With `asks`, the page asks
-    which messages leave next. `picked` is the visitor's answer.
+    - `at`: the number of messages that have arrived. None means all messages, or with `asks`, all
+      but the last message.
+    - `asks`: whether the page asks which messages leave when the next message arrives.
+    - `picked`: the numbers of the messages in the visitor's answer; None without an answer.
     """
 
     script: str
@@ -164,7 +166,8 @@ class Playground:
     def kinds(self) -> Iterator[tuple[str, str, bool]]:
         """Yield the kinds of policy to choose from: name, URL, and whether the kind is chosen now.
 
-        The URL of another kind has a limit for about half of the chat.
+        The URL of the chosen kind has the current limit. The URLs of the other kinds have a limit
+        of half the load of the whole chat, but at least 1.
         """
         for name, kind in policy_kinds().items():
             is_chosen = name == self.play.kind

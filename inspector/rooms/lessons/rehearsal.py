@@ -62,13 +62,15 @@ class Line:
 
 @dataclass(frozen=True)
 class Scene:
-    """The state of a rehearsal after an event. `change` is what the event changed; None before the
-    first event.
+    """The state of a rehearsal after an event, or before the first event.
 
+    - `policy`: the policy that applies.
     - `lines`: all messages and summaries so far.
-    - `window`: memory. After a lower limit, `window.over_limit` has the messages that the model
-      does not see. Nothing is evicted until the next message.
-    - `left_by`: the change by which a message left memory, by number of the message.
+    - `window`: memory. After the limit was lowered, `window.over_limit` has the messages that the
+      limit hides from the model. The next message evicts them.
+    - `change`: what the event changed; None before the first event.
+    - `left_by`: maps the number of each message that left memory to the change in which the message
+      left.
     """
 
     policy: Policy
@@ -128,9 +130,10 @@ class Scene:
 
 @dataclass(frozen=True)
 class WrittenSummary:
-    """An event of a rehearsal: a summary replaces all messages but the last `keep_last`.
+    """An event of a rehearsal: a summary with this `text`, which replaces messages in memory. At
+    least the last `keep_last` messages and a leading system message stay.
 
-    Up to `append_terms` exact terms of the replaced messages are appended to its `text`.
+    Up to `append_terms` exact terms of the replaced messages are appended to the text.
     """
 
     text: str

@@ -1,4 +1,6 @@
-"""Plays a lesson: finds memory before each step, and after each event of the step."""
+"""Plays a lesson: finds for each step what memory has at the time of the question, and after each
+event that follows the answer.
+"""
 
 from __future__ import annotations
 
@@ -30,11 +32,11 @@ from inspector.rooms.lessons.rehearsal import (
 
 
 class Verbs(NamedTuple):
-    """The words for messages that leave or stay.
+    """The words for messages that leave or stay: `LEAVE`, or `HIDE` in a step about a limit.
 
-    - `one`, `many`: "leaves" and "leave", or "is hidden" and "are hidden" in a step about a limit.
-    - `not_one`, `not_many`: the opposites, such as "stays" and "stay".
-    - `leaves`, `stays`: labels of a single message.
+    - `one`, `many`: "leaves" and "leave", or "is hidden" and "are hidden".
+    - `not_one`, `not_many`: "stays" and "stay", or "is still seen" and "are still seen".
+    - `leaves`, `stays`: labels for one message: "leaves" and "stays", or "hidden" and "seen".
     """
 
     one: str
@@ -70,15 +72,17 @@ class Happening:
 
     @property
     def leaving(self) -> tuple[int, ...]:
-        """The messages that were in memory before the events and are not in memory after them, in
-        order.
+        """The numbers of the messages that were in memory before the events, but are not in memory
+        after them. In the order of memory.
         """
         rows = self.before.window.rows
         return tuple(row.seq for row in rows if row.seq not in self.after.in_memory)
 
     @property
     def lost(self) -> tuple[int, ...]:
-        """The messages that arrived with the events and are not in memory after them."""
+        """The numbers of the messages that arrived with the events, but are not in memory after
+        them.
+        """
         return tuple(line.seq for line in self.arriving if line.seq not in self.after.in_memory)
 
     @property
@@ -88,12 +92,14 @@ class Happening:
 
 @dataclass(frozen=True, kw_only=True)
 class LessonMoment(Happening):
-    """A step of a lesson as played: memory before and after the step. The first step has the
-    `number` 1.
+    """A step of a lesson as played, with its `number` from 1.
 
-    `to_come` are the messages of the lesson after the last summary so far, including those that
-    have arrived since. A term that occurs in them was needed after the summary. Without a summary,
-    they are the messages after this step.
+    - `before`: memory at the time of the question. `limit` and `said` of the step have already
+      taken effect.
+    - `changes`: memory after each event that follows the answer. Empty for a step without such
+      events.
+    - `to_come`: the messages of the script that follow the last summary so far. Before the first
+      summary, the messages that follow this step.
     """
 
     number: int
@@ -130,15 +136,18 @@ class LessonMoment(Happening):
 
     @property
     def needed(self) -> int:
-        """The load of memory in this step before messages leave, in the unit of the limit."""
+        """The load of memory right after the first event that follows the answer, before messages
+        leave to make room. If this load is within the limit, the load after the step.
+        """
         lines = receipt(self.changes[0].change) if self.changes and self.changes[0].change else ()
         over = [line.amount for line in lines if line.kind == "over"]
         return over[0] if over else self.after.window.load or 0
 
     @cached_property
     def tries(self) -> dict[int, Scene]:
-        """Memory at the end of the step for each limit to choose from, by limit: as if the limit
-        had applied from the first message on.
+        """Memory after the step under each limit that the question offers, by limit. In each scene,
+        the limit applies from the first message of the chat on. Empty if the question offers no
+        limits.
         """
         messages = [line.message for line in self.after.history]
         policy = self.after.policy
@@ -146,8 +155,12 @@ class LessonMoment(Happening):
 
     @cached_property
     def keeping(self) -> int:
-        """The correct answer to a question about a limit: the smallest limit that keeps the message
-        or the fact. 0 if no limit does.
+        """The correct answer to a question about a limit; 0 if no limit is correct.
+
+        - If the question is about a message (`question.keep`): the smallest offered limit under
+          which the message is in memory after the step.
+        - If the question is about a fact (`question.fact`): the smallest limit under which memory
+          still has the fact when a message of this step repeats it.
         """
         if not self.question.fact:
             keep = self.question.keep

@@ -26,8 +26,8 @@ COOKIE = cookie("lessons")
 @require_safe
 @login_not_required
 def lessons(request: HttpRequest) -> HttpResponse:
-    """Show all lessons, and which of them are done. Operators also see which files are not
-    valid.
+    """Show all lessons, and which of them the visitor has completed. Operators also see which
+    lesson files are not valid.
     """
     known = catalogue()
     begun = _progress_of(request, known)

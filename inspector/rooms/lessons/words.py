@@ -71,7 +71,8 @@ def filled(text: str, moment: LessonMoment, scene: Scene) -> str:
     """Return a text with its placeholders replaced, such as `{leaving}` by `#3 and #4`. Raises
     LookupError for an unknown placeholder.
 
-    `moment` and `scene` have the values.
+    Values of memory, such as `{load}`, are those of `scene`. Values of the whole step, such as
+    `{leaving}`, are those of `moment`.
     """
 
     def fact(found: re.Match[str]) -> str:
@@ -168,9 +169,11 @@ def _anded(terms: Sequence[str]) -> str:
 
 @dataclass(frozen=True)
 class Answer:
-    """The answer of a learner: the numbers of the `picked` messages, or a `value`.
+    """The answer of a learner to the question of a step.
 
-    `value` is the number of a choice, or a limit.
+    - `picked`: the numbers of the messages that the learner picked, if the question asks which
+      messages leave.
+    - `value`: for other questions, the number of the choice, from 1, or the limit.
     """
 
     picked: frozenset[int] = frozenset()
@@ -187,10 +190,10 @@ class Answer:
 
 
 def picked_in(parameters: QueryDict) -> frozenset[int] | None:
-    """Return the numbers of the messages that the learner picked; empty for “Nothing leaves”.
+    """Return the numbers of the messages that the learner picked. Empty if the learner answered
+    “Nothing leaves”.
 
-    Return None without an answer. A form is no answer if neither a message nor “Nothing leaves” was
-    chosen.
+    Return None if there is no answer: the form was not sent, or was sent without picked messages.
     """
     if parameters.get("check") == NOTHING:
         return frozenset()

@@ -1,14 +1,15 @@
-"""Live updates: tells waiting readers soon after a commit that a conversation has new steps or new
-derived data.
+"""Live updates: tells readers of live streams soon after a commit that a conversation has new steps
+or new derived data.
 
-One follower in each process reads the database for all watchers. On SQLite, the follower polls
-`PRAGMA data_version`, which changes with each commit. On PostgreSQL, the follower uses LISTEN, and
-`services` sends NOTIFY after each commit. If this fails, the follower reads the database every
-second.
+Each process has one follower, which reads the database for all readers. The follower notices
+commits in one of these ways:
 
-After each sign of a change, one query reads the newest steps of all watched conversations. A missed
-sign makes an update late, but no update is lost. A watcher stops if its conversation is deleted or
-created again.
+- On SQLite, the follower polls `PRAGMA data_version`, which changes with each commit.
+- On PostgreSQL, the follower uses LISTEN. `notify_followers` sends NOTIFY after each commit.
+- If polling or LISTEN fails, the follower reads the database every second.
+
+After commits, one query reads the newest steps of all watched conversations. So a missed commit
+makes an update late, but no update is lost.
 """
 
 from __future__ import annotations
@@ -49,11 +50,14 @@ logger = logging.getLogger(__name__)
 
 
 class Newest(NamedTuple):
-    """The newest step of a conversation. `made` is the time at which the conversation was created.
-    `kept` grows when derived data is stored.
+    """The newest values of a watched conversation, or of all conversations (ALL_CONVERSATIONS).
+    Times are in microseconds since 1970.
 
-    For ALL_CONVERSATIONS (the ID that stands for all conversations), `step` is the time of the
-    newest change or erasure, and `made` is None. Times are in microseconds.
+    - `step`: the number of the newest step. For all conversations, the time of the newest change or
+      erasure.
+    - `made`: the time at which the conversation was created. None for all conversations.
+    - `kept`: a number that grows when derived data is stored. For all conversations, the time at
+      which derived data was last stored.
     """
 
     step: int

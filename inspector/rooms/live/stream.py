@@ -81,19 +81,23 @@ _heartbeats = Heartbeats()
 async def stream(scope: Scope, receive: Receive, send: Send) -> None:
     """Send an event whenever something is new, until the reader disconnects:
 
-    - `step`: the conversation has new steps. The data is the newest step number.
-    - `kept`: derived data was stored. The data is the newest step number, too.
+    - `step`: the conversation has new steps.
+    - `kept`: derived data was stored.
     - `deleted`: the conversation was deleted. The stream ends.
 
-    A reader who reconnects gets the newest step at once, unless Last-Event-ID is the newest step.
-    With `?kept=0`, stored derived data is announced at once, too.
+    The data of `step` and `kept` is the number of the newest step. In a stream of all
+    conversations, the data is a time (see `Newest`).
 
-    Without a stream, the status is:
+    A new stream sends the newest step at once, unless the header Last-Event-ID or `?after=` has the
+    number of this step. In that case, `?kept=0` asks for the event `kept` at once, if derived data
+    is stored.
+
+    If no stream is opened, the response has the status of `authorize`, or one of these:
 
     - 301 or 400, as in Django, for plain HTTP or a foreign host;
     - 405 for a method other than GET;
     - 429 or 503 for too many streams;
-    - else the status of `authorize`.
+    - 429 for too many requests without a valid session or token.
     """
     started = asyncio.get_running_loop().time()
     sent_id = dict(scope["headers"]).get(b"x-request-id", b"").decode("latin-1")
@@ -118,12 +122,15 @@ def close_streams() -> None:
 
 
 async def send_steps(watcher: Watcher, sent: int, send: Send, kept: int = 0) -> None:
-    """Send an event with the newest step whenever there are steps after `sent`, until the watcher
-    has left.
+    """Send an event whenever the watcher has news, until the reader has gone or the conversation is
+    deleted. The data of an event is the number of the newest step.
 
-    If only derived data is new (more than `kept`), the event is `kept` instead of `step`. If the
-    watcher wakes without news, a comment is sent. Readers ignore comments, but proxies would close
-    a silent connection.
+    - `step`: there are steps after `sent`, the newest step that the reader has.
+    - `kept`: there are no new steps, but derived data that is newer than the parameter `kept` (see
+      `Newest`).
+
+    If the watcher wakes without news, a comment is sent, so that proxies do not close a silent
+    connection.
     """
     while not watcher.has_left:
         await watcher.later_than(sent, kept)

@@ -16,10 +16,11 @@ POLL_MILLISECONDS = 5_000
 
 @require_safe
 def live(request: HttpRequest, memory_id: str) -> HttpResponse:
-    """Send the newest step of a conversation as one event.
+    """Send the number of the newest step of a conversation as one event.
 
-    `?made=` is the time at which the watched conversation was created. If it was deleted and
-    created again, the answer is 404.
+    `?made=` is the creation time of the conversation that the browser shows, in microseconds since
+    1970. If the stored conversation has another creation time, it was deleted and created again.
+    Then the answer is 404.
     """
     memory = conversations.memory(memory_id)
     if request.GET.get("made") not in (None, str(feed.microseconds(memory.created_at))):

@@ -1,6 +1,8 @@
-"""Metrics for Prometheus. They have no conversation IDs, so that their number stays small.
+"""The metrics of this site for Prometheus. No metric has a label for the conversation ID, so that
+the number of time series stays small.
 
-Processes that share the folder PROMETHEUS_MULTIPROC_DIR answer with the metrics of all of them.
+If several processes share the folder PROMETHEUS_MULTIPROC_DIR, each process answers with the
+metrics of all these processes.
 """
 
 from __future__ import annotations

@@ -100,12 +100,17 @@ class _Counter:
 
 
 def check(body: bytes, descriptor: LibraryValue) -> None:
-    """Raise TooMuch if a body has more spans, events, attributes, groups, fields or nested levels
-    than `MOST` allows. Raise NoProtobuf if it is not protobuf.
+    """Raise TooMuch if a body has more parts of a kind than `MOST` allows. Raise NoProtobuf if the
+    body is not protobuf.
 
-    `descriptor` describes the message type of the body. A log record counts as a span, a link as an
-    event, and an item of a list as an attribute. A single value counts as a field, and any other
-    protobuf message as a group.
+    `descriptor` describes the message type of the body. The kinds of parts are:
+
+    - `spans`: spans and log records.
+    - `events`: events and links.
+    - `attributes`: attributes, and items of lists.
+    - `groups`: other protobuf messages, such as resources.
+    - `fields`: the fields of all protobuf messages, some of them counted twice.
+    - `levels`: nested levels of protobuf messages.
     """
     counter = _Counter(len(body))
     waiting = [(0, len(body), _plan_of(descriptor), 1)]

@@ -152,10 +152,10 @@ def usage_of(attributes: JsonMap) -> Usage:
 def response_of(
     answered: Sequence[ChatMessage], format: str, attributes: JsonMap, finish: str
 ) -> JsonDict:
-    """Build a response in the `format` of the provider. `answered` are the messages of the answer,
-    and `finish` is why the answer ended.
+    """Build a response in the `format` of the provider from `answered`, the messages of the answer.
+    `finish` is why the answer ended, such as "stop".
 
-    `attributes` are those of the span; ID and model are taken from them.
+    `attributes` are those of the span or log event. The response takes its ID and model from them.
     """
     about = {
         "id": attributes.get("gen_ai.response.id"),

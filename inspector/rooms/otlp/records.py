@@ -37,12 +37,14 @@ class NoOtlp(ChatMemoryError):
 @dataclass(frozen=True)
 class Record:
     """A span, or a log record that belongs to a span. IDs are in hexadecimal, and times in
-    nanoseconds.
+    nanoseconds since 1970.
 
-    - `name`: the name of a span; `event`, `body`: the event's name and the content of a log record.
+    - `name`: the name of a span, or "".
+    - `event`: the name of the event in a log record, or "".
+    - `body`: the content of a log record; None for a span.
     - `scope`: the library that made the record.
     - `error`: the message of a failure, or "".
-    - `start`, `end`: times since 1970; `end` equals `start` if the end is not known.
+    - `start`, `end`: when the record began and ended. `end` equals `start` if the end is not known.
     - `lost`: the number of attributes that the sender has left out.
     """
 
@@ -76,7 +78,9 @@ class Record:
         return (self.end - self.start) / 1e9 if self.end > self.start else None
 
     def text(self, *names: str) -> str:
-        """Return the first of the named attributes whose value is a text; "" if there is none."""
+        """Return the value of the first attribute in `names` that has a text which is not empty.
+        Return "" if there is no such attribute.
+        """
         return _text(*map(self.attributes.get, names))
 
 
@@ -89,8 +93,8 @@ class Batch:
 
 
 def read_batch(body: bytes, signal: str, content_type: str) -> Batch:
-    """Return the records of an OTLP request. `signal` is `traces` or `logs`. Raises NoOtlp, and
-    TooMuch for a body with too many parts.
+    """Return the records of an OTLP request. `signal` is `traces`, `logs` or `metrics`. For
+    metrics, the batch is empty. Raises NoOtlp, and TooMuch for a body with too many parts.
     """
     value = _json_of(body) if content_type == JSON else _of_protobuf(body, signal)
     batch = Batch()

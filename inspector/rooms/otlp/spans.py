@@ -64,10 +64,10 @@ def _is_during(record: Record, call: NewCall) -> bool:
 
 
 def calls_of_logs(records: Iterable[Record]) -> Iterator[NewCall | Dropped]:
-    """Yield the model calls in log records.
+    """Yield the model calls in log records. If a call cannot be stored, yield the reason.
 
-    Some libraries send an event for each message of a call. Such events together are one call that
-    cannot be stored.
+    Some libraries log one event for each message of a call, instead of one event for the call. Such
+    a call cannot be stored, and the reason is yielded once for each span.
     """
     counted = set()
     for record in records:
@@ -79,12 +79,16 @@ def calls_of_logs(records: Iterable[Record]) -> Iterator[NewCall | Dropped]:
 
 
 def without_doubles(calls: Iterable[NewCall]) -> list[NewCall]:
-    """Return each call once, sorted by start. A call can be traced twice: by a framework and by the
-    provider's library.
+    """Return each call once, sorted by the start of its first trace. A call can be traced twice: by
+    a framework (the outer trace) and by the provider's library (the inner trace).
 
-    Two traces belong to one call if model and messages are equal and one trace lies within the time
-    of the other. The inner trace is kept, unless only the outer trace has the complete request
-    (`is_exact`). Its `session`, the app's name of the conversation, can come from either trace.
+    Two traces belong to one call under these conditions:
+
+    - They have different senders, the same model and the same messages.
+    - The inner trace lies within the time of the outer trace.
+
+    The inner trace is returned, unless only the outer trace has the complete request (`is_exact`).
+    `session`, the app's name of the conversation, is preferably taken from the outer trace.
     """
     distinct: list[NewCall] = []
     digests: dict[str, list[bytes]] = {}

@@ -31,8 +31,11 @@ _WHOSE = {
 
 @dataclass(frozen=True)
 class Period:
-    """A range of steps in which memory had a phrase or not, and why. `is_in` is None if this is
-    unknown.
+    """A range of steps, from `first` to `last`, in which memory always had a phrase or never had
+    it.
+
+    - `is_in`: whether memory had the phrase; None if not all messages were searched.
+    - `why`: the reason in words, such as `forgotten when #7 arrived`.
     """
 
     first: int
@@ -49,12 +52,14 @@ class Period:
 
 @dataclass(frozen=True)
 class PhraseAnswer(Explanation):
-    """The answer to the question whether memory has a phrase.
+    """The answer to the question whether memory has a phrase at a step.
 
-    - `periods`: the latest ranges of steps with and without the phrase.
-    - `earlier`: how many earlier ranges are left out.
-    - `looked_at`: words about what limits the answer, such as that only some messages were
-      searched.
+    - `state`: whether the phrase is in memory at this step.
+    - `periods`: the latest 12 ranges of steps with or without the phrase in memory. Empty in a
+      simulation, and if no message contains the phrase.
+    - `earlier`: the number of known ranges before those in `periods`.
+    - `looked_at`: sentences that say what the answer leaves open, such as that only the newest
+      messages with the phrase were searched; or "".
     """
 
     state: Remembered = Remembered.NOT_IN_MEMORY
@@ -128,7 +133,8 @@ def _simulated(question: str, matches: PhraseMatches) -> PhraseAnswer:
 def periods_of(matches: PhraseMatches, last_step: int) -> tuple[Period, ...]:
     """Divide the steps of a conversation into periods with and without the phrase in memory.
 
-    If older messages with the phrase were not searched, `is_in` of the first period can be None.
+    If older messages with the phrase were not searched, the steps before the first known message
+    with the phrase are one period. Its `is_in` is None.
     """
     step, periods = matches.presence.first_step, []
     if step > 1:

@@ -1,10 +1,11 @@
 """Finds whether and when a phrase was in memory.
 
-Memory has a phrase while a message in the window contains it. The state is "aside" if only the
-assistant or system messages contain the phrase: the assistant may only have asked for the fact.
+Memory has a phrase while a message in the window contains the phrase. If only the assistant's own
+messages or system messages in the window contain the phrase, the result is "aside".
 
 The newest 500 messages with the phrase are searched, and all messages in memory at the requested
-step. So the answer for this step is always right. Only earlier periods can be incomplete.
+step. So the answer for this step is always complete. For other steps, the answer can be incomplete
+if more than 500 messages contain the phrase.
 """
 
 from __future__ import annotations
@@ -46,13 +47,14 @@ SHOWN = 50
 
 @dataclass(frozen=True)
 class TurningPoint:
-    """A step at which a phrase came into memory or left memory. `seqs` are the messages with the
-    phrase that came or left at this step.
+    """A step at which a phrase came into memory or left memory.
 
-    - `type`, `has_calls`: the kind of the first of these messages.
-    - `arrived`: the message that was added at the step; None if the step added none.
-    - `is_new`: whether one of `seqs` is in memory for the first time. If False, a message came
-      back.
+    - `seqs`: the messages with the phrase that came or left at this step.
+    - `type`, `has_calls`: the type of the first message in `seqs`, and whether this message has
+      tool calls.
+    - `arrived`: the seq of the message that this step added; None if the step added no message.
+    - `is_new`: if the phrase came at this step, whether a message in `seqs` was in memory for the
+      first time. False if all these messages came back.
     """
 
     seqs: tuple[int, ...]
@@ -63,8 +65,10 @@ class TurningPoint:
 
 
 class SameDay(NamedTuple):
-    """A date in memory that is the searched day in another spelling. `written` is its spelling in
-    the message `seq`.
+    """A date in memory that is the same day as the searched date, in another spelling.
+
+    `written` is the date as the message `seq` spells it, such as "5 March 2026" if the search is
+    "2026-03-05".
     """
 
     seq: int
@@ -102,11 +106,14 @@ class Presence:
 class PhraseDepartures:
     """How mentions (messages with the searched phrase) left memory.
 
-    - `left_at`: the step at which a mention left, by the mention's seq.
-    - `arrivals`: the seq of the message that was added at a step, by step.
-    - `last`: the change by which the last mention left; None if memory has a mention.
-    - `of_others`: the change by which the last mention by a user or a tool left. Only found if all
-      mentions in memory are by the assistant or system; else None.
+    - `left_at`: maps the seq of a mention to the step at which the mention last left. Only for
+      mentions in `PhraseMatches.rows` that are not in memory at the requested step.
+    - `arrivals`: maps a step to the seq of the message that this step added. Only for the steps in
+      `left_at` and in `Presence.turns`.
+    - `last`: the change by which the last mention left; None while memory has a mention. In a
+      simulation, the last change by which a mention leaves.
+    - `of_others`: the change by which the last mention by a user or a tool left. Only set if the
+      mentions still in memory are all "aside" (see `Remembered`); else None.
     """
 
     left_at: Mapping[int, int] = field(default_factory=dict)
@@ -117,13 +124,14 @@ class PhraseDepartures:
 
 @dataclass(frozen=True)
 class Similar:
-    """Texts that are similar to a searched phrase that is not in memory, or only within longer
-    terms.
+    """Texts that resemble a searched phrase, for hints in the answer.
 
-    - `nearest`: a part of the phrase that messages contain, if no message contains the whole
-      phrase.
-    - `inside`: a longer term, if memory has the phrase only as a part of longer terms.
-    - `same_day`: for a date, another spelling of the same day in memory.
+    - `nearest`: a word of the history that resembles a word of the phrase; "" if a message contains
+      the phrase.
+    - `inside`: a longer term in memory that contains the phrase, such as "A-1182" for the phrase
+      "118". "" if memory also has the phrase by itself.
+    - `same_day`: the searched date in another spelling in memory. None if the phrase is not a date,
+      or if memory has the phrase itself.
     """
 
     nearest: str = ""
@@ -133,15 +141,19 @@ class Similar:
 
 @dataclass(frozen=True)
 class PhraseMatches:
-    """The mentions of a phrase (messages that contain it), and when they were in memory.
+    """The mentions of a phrase (messages that contain the phrase), and when they were in memory.
 
     - `speakers`: who said each known mention, by seq.
-    - `is_partial`: whether there are older mentions that are not known.
-    - `rows`: the 50 most important mentions, sorted by seq.
-    - `present`: the mentions in memory at the requested step, by speaker.
-    - `leaving`: the mentions that leave in a simulation.
+    - `is_partial`: whether there are more than 500 mentions. Then only the newest 500 and those in
+      memory at the requested step are known.
+    - `rows`: the most important known mentions (at most 50), sorted by seq. Mentions by users and
+      tools are the most important, and newer mentions are more important than older mentions.
+    - `present`: the seqs of the mentions in memory at the requested step, by speaker.
+    - `presence`, `departures`: when mentions were in memory, and how they left.
+    - `leaving`: the seqs of the mentions that leave in a simulation.
 
-    In a simulation, `present` and `departures` are about the simulated memory and its drafts.
+    In a simulation, `speakers`, `rows` and `present` also have drafts with the phrase. `present` is
+    then about simulated memory, but `presence` is still about stored memory.
     """
 
     speakers: Mapping[int, Speaker] = field(default_factory=dict)
@@ -169,8 +181,10 @@ class PhraseMatches:
         return tuple(sorted(seq for seqs in self.present.values() for seq in seqs))
 
     def visible_mentions(self, hidden: Collection[int] = ()) -> dict[Speaker, tuple[int, ...]]:
-        """Return the seqs of the messages with the phrase that the model sees, by speaker. Messages
-        in `hidden` are left out: a lowered limit hides them.
+        """Return the seqs of the messages with the phrase that the model sees, by speaker.
+
+        `hidden` are seqs of messages in memory that the model does not see, such as messages over a
+        lowered limit. A speaker without visible messages is left out.
         """
         found = {
             who: tuple(seq for seq in seqs if seq not in hidden)

@@ -46,8 +46,8 @@ def search_on(view: ConversationState) -> PhraseSearch | None:
 
 
 def phrase_of(query: ConversationQuery) -> str:
-    """Return the phrase that the URL searches for, or "". The text `#26` is no phrase if it selects
-    message 26.
+    """Return the phrase that the URL searches for. Return "" without a search, and for `#26` if the
+    URL already selects message 26.
     """
     number = selected(query.room_parameters)
     is_selected = number is not None and number == query.msg
@@ -55,8 +55,8 @@ def phrase_of(query: ConversationQuery) -> str:
 
 
 def selected(parameters: Mapping[str, str]) -> int | None:
-    """Return the number of the message that the search text selects: 26 for `#26`. None for any
-    other text.
+    """Return the number of the message that the search text names, such as 26 for `#26`. Return
+    None for any other text. `parameters` are the parameters of the URL.
     """
     found = NUMBER.fullmatch(searchable(parameters.get(PARAMETER, "")))
     return int(found[1]) if found else None

@@ -19,8 +19,11 @@ def does_it_remember(
     """Check whether memory still has a phrase, such as an order number, now or after a step.
 
     `in_memory` is true if a message that the model sees contains the phrase, ignoring case. `state`
-    is then `in_memory`, or `aside` if only system messages or the assistant's own messages contain
-    it. Otherwise, `state` is `not_in_memory`.
+    says who said these messages:
+
+    - `in_memory`: at least one is by a user, a tool or the client.
+    - `aside`: all are system messages or the assistant's own messages.
+    - `not_in_memory`: there are no such messages.
     """
     check_words(phrase, "a phrase")
     if not (phrase := phrase.strip()):

@@ -11,11 +11,14 @@ from inspector.rooms.pydantic_ai.models import SavedConversation, SavedEntry
 
 
 def erase(erased: Erased) -> None:
-    """Erase the stored JSON of Pydantic AI that can have redacted texts: of the log entries from
-    the first to the last redacted message, and of all tool calls that wait for approval.
+    """Erase redacted texts from the JSON that Pydantic AI's store has stored for a conversation.
 
-    Later reads build the message of such an entry from the redacted history. Nothing is done if the
-    whole conversation was deleted, because the deletion removes the rows.
+    - The JSON of all log entries from the first to the last redacted message is erased. Later reads
+      build these entries from the redacted history.
+    - All tool calls that wait for approval are erased, because their arguments can repeat redacted
+      texts.
+
+    If the whole conversation is being deleted, do nothing: the deletion removes these rows.
     """
     if erased.seqs is None:
         return

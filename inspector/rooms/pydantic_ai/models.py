@@ -31,9 +31,12 @@ class SavedConversation(models.Model):
 
 
 class SavedEntry(models.Model):
-    """An entry of Pydantic AI's log: one message of Pydantic AI. In the history, it became the
-    messages `first_seq` to `last_seq`; none if `last_seq` is lower. `parent` is the ID of the
-    previous entry; None for the first entry.
+    """An entry of Pydantic AI's log, which is one message in Pydantic AI's format.
+
+    - `entry`, `parent`: the ID of this entry, and the ID of the previous entry. `parent` is None
+      for the first entry.
+    - `first_seq`, `last_seq`: the first and the last message of this entry in the history. For an
+      entry without messages in the history, `last_seq` is lower than `first_seq`.
     """
 
     pk = models.CompositePrimaryKey("memory_id", "entry")

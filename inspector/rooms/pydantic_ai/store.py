@@ -53,13 +53,13 @@ class ChatMemoryConversationStore(ConversationStore):
     """A store of Pydantic AI's conversations, which adds their messages to the histories of
     memories.
 
-    - `memories` returns the memory of a conversation ID, such as `ChatMemoryProvider.get`. The
-      store of this memory must be a DjangoChatMemoryStore. The first save creates the conversation
-      with the policy of the memory.
+    - `memories` is a function that returns the memory of a conversation ID, such as
+      `ChatMemoryProvider.get`. The store of this memory must be a DjangoChatMemoryStore. The first
+      save creates the conversation with the policy of the memory.
     - `load` returns the whole history, and `load_window` only the messages in memory. A save adds
       new messages, and the policy decides which messages leave memory.
-    - A branch within a conversation replaces the window, as `memory.set` does. The history keeps
-      all messages, and a branch back shows the earlier messages again.
+    - A save can continue from an earlier entry of the log. It then replaces the window by the
+      messages up to this entry, as `memory.set` does. The history keeps all messages.
     - A fork is a new conversation with a copy of the messages. Redact or delete the copy
       separately.
     - `delete` deletes the conversation with its history and log. A redaction also erases the texts

@@ -44,15 +44,16 @@ Client = TypeVar("Client")
 
 
 def record(client: Client, spool: Path | None = None, is_storing: bool = True) -> Client:
-    """Record all later calls of a client. Return the same client. Raises TypeError for a client of
-    another kind.
+    """Record all later calls of a client, and return the same client.
 
-    `client` is a client of the library of OpenAI, Anthropic or Google (google-genai), synchronous
-    or not, or a client of httpx. `spool` is the folder for recorded calls; the default is the
-    folder of the command `record`.
+    - `client`: a client of OpenAI, Anthropic or google-genai, or a client of httpx, each
+      synchronous or for asyncio. Raises TypeError for a client of another kind.
+    - `spool`: the folder for recorded calls; by default the folder of the command `record`.
+    - `is_storing`: whether this process also stores the recorded calls in the database. This only
+      happens if Django runs here with the app `inspector.rooms.recorder`. Otherwise the command
+      `record` stores them.
 
-    A process of the site also stores the recorded calls in the database. With `is_storing=False`,
-    only the command `record` does so.
+    Calls that google-genai's client for asyncio sends with aiohttp are not recorded.
 
     A request can name its conversation in the header `X-Chatmemory-Conversation`, which is not sent
     to the provider.

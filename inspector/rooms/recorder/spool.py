@@ -65,10 +65,15 @@ _FRAME = 5  # bytes before the content of a frame
 
 @dataclass(frozen=True)
 class RecordedExchange:
-    """A recorded call: request, answer, and how the call ended (`end`).
+    """A recorded call: request and answer.
 
-    `head` is the request without its body. `answer` has the status and some headers of the answer;
-    None if no answer came. `name` identifies the call; see `CallFrames`.
+    - `name`: the name of the call; see `CallFrames`.
+    - `head`: the request without its body, such as path and headers.
+    - `body`: the body of the request.
+    - `answer`: the status and some headers of the answer. None if no answer came.
+    - `answer_body`: the body of the answer, or the part of the body that came.
+    - `end`: how the call ended, such as `{"how": "ended", "duration": 1.25, "error": ""}`. The
+      duration is in seconds, or None if the recorder was killed.
     """
 
     name: str

@@ -60,7 +60,9 @@ class Storing:
             connections.close_all()
 
     def stop(self) -> None:
-        """Let `run` end after the present call. The other calls are stored at the next start."""
+        """Let `run` return after the call that is being stored. The other calls stay in the spool,
+        and are stored at the next start.
+        """
         self._stopping.set()
 
     def store_waiting(self) -> bool:

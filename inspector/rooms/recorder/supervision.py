@@ -89,7 +89,9 @@ class Supervisor:
             _dismiss(self._heir)
 
     def stop(self) -> None:
-        """Stop accepting connections. Calls in progress can still end in the proxy."""
+        """Stop accepting connections, and wait at most one second for calls in progress. The proxy
+        process completes longer calls, and then ends.
+        """
         _dismiss(self._heir)
         with self._lock:
             self._is_stopping = True

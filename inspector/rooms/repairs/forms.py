@@ -1,5 +1,5 @@
-"""The form for a repair, and the JSON that a page for many repairs sends back: which versions and
-policies the page has shown.
+"""The form for a repair. Also reads the JSON in which other forms send back the versions or
+policies that a page has shown.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ _UNREADABLE = (
 
 
 def shown_versions(text: str, most: int) -> dict[str, int]:
-    """Read the JSON of a page: which version of each conversation the page has shown, by
-    conversation ID.
+    """Return a number for each conversation that a page has shown, by conversation ID: the version
+    of the conversation, or the number of a step. `text` is the JSON that the page sends back, such
+    as `{"order-7": 12}`.
 
     Raises InvalidValue for other JSON, and for more than `most` conversations.
     """
@@ -43,8 +44,9 @@ def shown_versions(text: str, most: int) -> dict[str, int]:
 
 
 def shown_policies(text: str, most: int) -> dict[str, tuple[str, int]]:
-    """Read the JSON of a page: for each conversation ID, a policy as text, and the conversation's
-    version.
+    """Return the policies that a page has shown, by conversation ID. Each is a pair: the policy as
+    text, and the version of the conversation. `text` is the JSON that the page sends back, such as
+    `{"order-7": ["message_window:20", 12]}`.
 
     Raises InvalidValue for other JSON, and for more than `most` conversations.
     """

@@ -1,6 +1,4 @@
-"""Changes the policies of several conversations, with or without a repair, and restores the former
-policies.
-"""
+"""Changes the policies of several conversations, and restores the former policies."""
 
 from __future__ import annotations
 
@@ -29,11 +27,11 @@ class Changed:
 
 
 def snapped(memory_ids: Iterable[str]) -> dict[str, Policy]:
-    """Return the policies of conversations with the option *start at a user message* turned on, by
-    conversation ID.
+    """Return a new policy for each conversation, by conversation ID. It is the present policy with
+    the option *start at a user message* turned on. Nothing is stored.
 
-    Left out are conversations whose clients decide the window, and those whose memory starts at a
-    user message anyway.
+    Conversations whose memory starts at a user message already are left out. So are conversations
+    whose client decides the window, or whose kind of policy is not installed.
     """
     in_force = {row.pk: row.policy for row in Memory.objects.filter(id__in=list(memory_ids))}
     return {

@@ -36,10 +36,11 @@ class _RepairNumbering(Numbering):
 def repair_transition(
     memory: Memory, window: Window, old: Sequence[Entry], new: Sequence[Entry]
 ) -> Transition:
-    """Return the transition from the window (`old`) to the list `new`.
+    """Return the transition that replaces the messages `old` of the window by the list `new`.
 
-    `new` may have messages of the window, messages that had left memory, and new messages. New
-    messages get numbers. If the list exceeds the limit of the policy, messages leave.
+    `new` can have messages of the window, messages that left memory earlier, and new messages, such
+    as placeholders. New messages get numbers. If `new` exceeds the limit, the policy evicts
+    messages from it.
     """
     names = [Payload(str(each.seq) if each.n else f"new {n}") for n, each in enumerate(new)]
     before, known = [Payload(str(each.seq)) for each in old], {each.seq for each in old}

@@ -1,5 +1,5 @@
-"""The pages that repair one conversation, or all conversations with the same cause. Other pages
-undo repairs.
+"""The pages that repair one or several conversations, raise limits that are too small, and undo
+these changes.
 """
 
 from __future__ import annotations
@@ -120,11 +120,13 @@ def undo_repair(request: HttpRequest, memory_id: str, step: int) -> HttpResponse
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def repair_many(request: HttpRequest) -> HttpResponse:
-    """Show a preview of the repairs of the conversations (at most 500) that break one of the rules
-    in the parameter `rule`, such as a rule of OpenAI.
+    """Show a preview of the repairs of at most 500 conversations. The parameter `rule`, which can
+    be repeated, selects conversations that break this rule of a provider. Without `rule`,
+    conversations that a provider would reject are selected.
 
-    A POST with the versions of the previewed conversations (field `versions`) repairs them. With
-    the field `snap`, their policies also get the option *start at a user message*.
+    A POST with the versions of the previewed conversations (field `versions`) repairs these
+    conversations. With the field `snap`, their policies also get the option *start at a user
+    message*. `snap` only has an effect for a `rule` about the beginning of the window.
     """
     asked = request.POST or request.GET
     visit = Visit.read(asked.dict())
@@ -178,8 +180,8 @@ def raise_limits(request: HttpRequest) -> HttpResponse:
     """Show the conversations (at most 500) whose limit is smaller than their largest turn, each
     with a policy to set instead.
 
-    This policy has a higher limit, or sends everything if that is better in every way. A POST with
-    the shown `policies` sets them.
+    Usually, this policy has a higher limit. If sending everything costs less and holds no fewer
+    facts, the policy sends everything. A POST with the shown `policies` sets them.
     """
     if "policies" in request.POST:
         return _made_room(request)
@@ -231,8 +233,9 @@ def _example(made: writes.Repairs, provider: str) -> dict[str, object] | None:
 
 @require_POST
 def undo_many(request: HttpRequest) -> HttpResponse:
-    """Undo repairs and policy changes that were made together. Each conversation gets a further
-    step for this.
+    """Undo the repairs and policy changes of one POST to `repair_many` or `raise_limits`. The
+    fields `steps` and `policies` list them by conversation ID. Each undo is a further step of its
+    conversation.
     """
     steps = shown_versions(request.POST.get("steps", "{}"), AT_ONCE)
     policies = shown_policies(request.POST.get("policies", "{}"), AT_ONCE)

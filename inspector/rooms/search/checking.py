@@ -1,8 +1,8 @@
 """Checks SQLite's search index while a ledger is verified.
 
 The check finds messages that the index lacks, and messages that only the index has. It does not
-compare words, because the index does not store the texts. PostgreSQL needs no check: its index
-belongs to the texts themselves (see `search`).
+compare words, because the index does not store the texts. PostgreSQL needs no check, because
+PostgreSQL itself updates its index.
 """
 
 from __future__ import annotations

@@ -293,8 +293,11 @@ class SqliteIndex(TextIndex):
         return self._first(_MISSING, memory_id)
 
     def wrong(self, memory_id: str) -> int | None:
-        """Return the number of the first message that the index has, but not the history; None if
-        there is none.
+        """Return the number of the first message that is in the index, but not in history. None if
+        there is no such message.
+
+        A negative number stands for a text beside the history, such as a request of a recorded
+        call.
         """
         return self._first(_WRONG, memory_id)
 

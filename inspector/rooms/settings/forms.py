@@ -159,7 +159,7 @@ class SettingsForm(PolicyForm):
         return data
 
     def data_with(self, limit: str) -> QueryDict:
-        """Return form data with the stored settings, except for another `limit`."""
+        """Return the stored settings as form data, with `limit` instead of the stored limit."""
         data = QueryDict(mutable=True)
         data["limit"], data["options_of"] = limit, self.options_of
         for field in (self["kind"], self["estimator"], *self._options):
@@ -225,8 +225,8 @@ class WrittenPolicyForm(forms.Form):
 
 
 class TokenForm(forms.Form):
-    """The form for a new API token. Without `days`, the token never expires. Only roles whose
-    permissions the person has are offered.
+    """The form for a new API token. `giver` is the user who creates the token: only roles whose
+    permissions this user has are offered. Without `days`, the token never expires.
     """
 
     name = forms.CharField(max_length=100)

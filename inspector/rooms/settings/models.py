@@ -1,4 +1,4 @@
-"""The table of muted causes, which the overview shows folded."""
+"""The table of causes that somebody muted on the overview."""
 
 from __future__ import annotations
 

@@ -86,17 +86,18 @@ def branch(
     policy: Policy | None = None,
     actor: str = "",
 ) -> list[ChangeResult]:
-    """Create a conversation with the history and the window that another conversation (the source)
-    had at step `at` (by default, the newest step). Then add `messages`. Return the changes of
-    adding them.
+    """Create a conversation as a copy of another conversation (the source), and add `messages`.
+    Return one result for each added message.
+
+    The copy has the history and the window that the source had at step `at`, by default the newest
+    step. Without `policy`, the copy gets the source's policy at this step.
 
     The source is not changed. The new conversation's column `branched_from` has the source's ID.
-    Its label `from` has only the number of the step, because tokens that may not see the source can
-    read labels.
+    Its label `from` has only the step, such as "step 7".
 
-    A long history is added in several transactions. Until the last, other changes raise
-    ImportUnfinished. After an interruption, the same call continues. Raises the exceptions of
-    `simulation.simulate` and `create`.
+    A long history is added in several transactions. Until the last transaction, other changes of
+    the new conversation raise ImportUnfinished. After an interruption, repeat the same call to
+    continue. Raises the exceptions of `simulation.simulate` and `create`.
     """
     new = storable_additions(messages)
     source = find_memory(memory_id)

@@ -69,16 +69,15 @@ class ValueRow(NamedTuple):
 
 
 class ComparedColumn:
-    """A policy on the comparison page: its name, its line in the chart, its losses and its links.
+    """A policy on the comparison page: its name, its line in the chart, the facts that it lost, and
+    its links.
 
-    - `keeps`: the smallest limit with which this kind of policy keeps the searched phrase, such as
-      "30 messages"; "" if it is unknown.
-    - `try_it`: the URL that adds a policy with this limit to the comparison; "" if the page does
-      not offer this policy, or compares it already.
-    - `can_use`: whether the page offers to set this policy. False in each of these cases: the
-      policy is in force, a client decides the window, or another option is better.
-    - `better`: the words of an option that holds as many facts and costs less. "" if
-      there is none.
+    - `keeps`: the smallest limit with which this policy keeps the searched phrase until the chosen
+      position, such as "30 messages". It is "no limit" if no limit keeps the phrase, and "" if
+      unknown.
+    - `try_it`: the URL that adds this policy with the limit in `keeps` to the comparison. "" if the
+      page does not offer this.
+    - `can_use`: whether the page offers to set this policy. False for the policy in force.
     """
 
     def __init__(self, page: ComparePage, css: str, each: Replay, followed: PhraseFate) -> None:
@@ -185,8 +184,11 @@ class ComparePage:
         return self.found.policies[0].everything.bill(self.query.prices.rules)
 
     def offers(self, each: Replay) -> bool:
-        """Return whether the page offers a policy. It does not if a client decides the window, or
-        if another option is better.
+        """Return whether the page may offer to set the policy of a replay, or to compare it.
+
+        The page may not if a client decides the window, or if another policy is better. A better
+        policy costs less, holds no fewer facts, and causes no more repetitions (of facts or tool
+        calls). Without advice (`card`), all policies may be offered.
         """
         return self.card is None or self.card.offers(self._option(each))
 
@@ -226,8 +228,8 @@ class ComparePage:
 
     @property
     def offer(self) -> str:
-        """The URL that adds one more policy to this comparison. The limit of this policy keeps the
-        searched phrase. "" if no such policy is offered.
+        """The URL that adds to this comparison a policy whose limit keeps the searched phrase. It
+        is the first `try_it` of the compared policies, or "".
         """
         if not (self.phrase and self.found.sought.mentions):
             return ""
@@ -235,8 +237,9 @@ class ComparePage:
 
     @property
     def with_pick(self) -> str:
-        """The URL that adds the advised policy to this comparison; "" if no policy is advised, or
-        if the advised policy is sending everything or is compared already.
+        """The URL that adds the advised policy (`card.advice.pick`) to this comparison. "" if no
+        policy is advised, or if the advised policy is compared already. Also "" if the advice is to
+        send everything.
         """
         pick = self.card.advice.pick if self.card else None
         return self.query.plus(pick.policy) if pick else ""

@@ -75,10 +75,11 @@ def _page(request: HttpRequest, problem: str, **context: object) -> HttpResponse
 
 @require_POST
 def adopt(request: HttpRequest, memory_id: str) -> HttpResponse:
-    """Show what setting a policy would change. A confirmed form sets the policy, as one step.
+    """Show what setting the policy in the field `policy` would change. With the field `confirmed`,
+    set this policy, as one step.
 
-    The form's `seen` is the digest of the policy in force when the page was shown. If it has
-    changed since, the page asks for confirmation again.
+    The field `seen` is the digest of the policy that was in force when the page was shown. If
+    another policy is in force now, ask for confirmation again.
     """
     try:
         chosen = policies_from_text(request.POST.get("policy", ""))[0]

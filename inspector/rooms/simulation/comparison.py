@@ -35,10 +35,12 @@ Policies = Sequence[Policy | None]
 
 @dataclass(frozen=True)
 class ComparedRow:
-    """A message in the table of a comparison: its position, its number, and the beginning of its
-    text.
+    """A message in the table of a comparison.
 
-    `mentions` is True if the text contains the searched phrase.
+    - `position`: the index of the message in `Comparison.history`.
+    - `seq`: the number of the message.
+    - `text`: the first 200 characters of its text.
+    - `mentions`: whether the message has the searched phrase; see `SoughtPhrase.mentions`.
     """
 
     position: int
@@ -61,17 +63,18 @@ class SoughtPhrase(NamedTuple):
 
 @dataclass(frozen=True)
 class Comparison:
-    """A conversation under several policies. A policy of None means no limit.
+    """The replays of one conversation under several policies.
 
-    - `in_force`: the conversation's own policy; None if it has none, because a client decides the
-      window.
-    - `said_count`: the number of all messages. `history` can have fewer: only the latest.
-    - `at`: the chosen position in the history, as the number of messages before it.
+    - `in_force`: the conversation's own policy. None if a client decides the window.
+    - `said_count`: the number of all messages in the conversation's history.
+    - `history`: the replayed messages: at most the latest 5,000.
+    - `policies`: one replay for each policy. A replay with the policy None sends everything.
+    - `at`: the chosen position in `history`, as the number of messages before it.
     - `rows`: the last messages before this position, and a few earlier messages with the searched
       phrase.
-    - `leaves_out_pins`: whether messages were pinned. A replay ignores pins.
-    - `is_chosen`: whether only rules of providers in use are checked. If False, the rules of all
-      providers are checked.
+    - `leaves_out_pins`: whether any message was pinned. A replay ignores pins.
+    - `is_chosen`: whether prompts are checked only by the rules of the providers in use. False if
+      these providers are unknown. Then the rules of all providers are checked.
     """
 
     in_force: Policy | None
@@ -102,16 +105,18 @@ def comparison(
     phrase: str = "",
     step: int | None = None,
 ) -> Comparison:
-    """Replay a conversation under up to four policies; without `policies`, under the policy in
-    force and sending everything. A policy with `meters_only`, which evicts nothing, is replayed as
-    if it evicted messages.
+    """Replay a conversation under up to four policies. The policy None sends everything. Without
+    `policies`, replay the policy in force and sending everything.
 
-    `at` is a position in the history: the number of messages before it; None for the end. `step`
-    gives the position as a step instead. The result says how long each policy keeps the `phrase`.
+    `at` is a position in the replayed history: the number of messages before it. With `step`, the
+    position is after this step; by default, at the end. The result says how long each policy keeps
+    the `phrase`.
 
-    All policies count tokens with the same estimator: that of the first policy that has one, else
-    the conversation's. The latest 5,000 messages are replayed. Raises MemoryNotFound,
-    UnknownEstimator, PolicyUnavailable.
+    - Only the latest 5,000 messages are replayed.
+    - A policy with `meters_only`, which evicts nothing, is replayed as if it evicted messages.
+    - All policies count tokens with the same estimator.
+
+    Raises MemoryNotFound, UnknownEstimator, PolicyUnavailable.
     """
     memory = find_memory(memory_id)
     in_force, name = memory.policy, _estimator(policies, estimator_of(memory))

@@ -46,7 +46,7 @@ class Entered:
 
 @dataclass(frozen=True)
 class Composer:
-    """Presents the form that adds a draft message.
+    """Presents the form for draft messages and for another limit to try.
 
     - `stored_limit`: the limit of the conversation's policy, or None; `unit` is its unit.
     - `is_live`: whether the page follows the newest step.
@@ -54,7 +54,7 @@ class Composer:
     - `problem`: an error to show, or "".
     - `entered`: the values in the fields.
 
-    The HTML is cached only if it has no words of a message.
+    If `has_words` is True, the HTML is not cached, so that no words of a message stay in the cache.
     """
 
     roles: ClassVar = ROLES

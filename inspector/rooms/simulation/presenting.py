@@ -92,9 +92,9 @@ class Writing:
 def writing(simulation: Simulation, first: int) -> Writing | None:
     """Return what the text in the composer would do to memory; None without a text.
 
-    A text can become several drafts: the last drafts of the simulation, from the index `first` on.
-    In the result, `tokens` counts only these drafts. The verdict is about all drafts that the
-    simulation added, from the index `simulation.since` on.
+    `first` is the index of the first draft that was made from this text. In the result, `tokens` is
+    the size of this draft and all later drafts. The verdict begins with the draft at the index
+    `simulation.since`.
     """
     written, policy, outlook = simulation.changes[first:], simulation.policy, simulation.outlook()
     if not written:

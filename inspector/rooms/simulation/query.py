@@ -31,13 +31,16 @@ class TypedPolicy:
 class ComparisonQuery:
     """The URL parameters of a comparison.
 
-    - `policies`: the policies to compare.
-    - `at`: the position in the history, as the number of messages before it.
-    - `step`: the position as a step, if the URL has the phrase as `find`, as on the conversation
-      page. Then `at` is None.
+    - `policies`: the policies to compare. The policy None sends everything. Empty if the URL names
+      no valid policy.
+    - `at`: the chosen position in the history, as the number of messages before it. None if the URL
+      has no valid position.
+    - `step`: the chosen step, if the URL names a step and not a position, as on the conversation
+      page; else None.
     - `form`: "csv" or "json" to send only numbers, or "".
-    - `problem`: what is wrong in the URL, or "". All other parameters are used.
-    - `refused`: a policy from the page's form that could not be added.
+    - `problem`: a sentence about an invalid parameter, or "". The other fields have the values of
+      the valid parameters.
+    - `refused`: a policy from the page's form that could not be added; empty without such a policy.
     """
 
     memory_id: str
@@ -83,24 +86,26 @@ class ComparisonQuery:
 
     @property
     def action(self) -> str:
-        """The URL of the page without parameters."""
+        """The URL of the comparison page, without parameters."""
         return reverse("inspector:compare", args=[self.memory_id])
 
     @property
     def query(self) -> str:
-        """The query string of the URL."""
+        """The query string of the comparison page's URL, without parameters that are empty."""
         parameters = {"policy": self.texts, "at": self.at, "phrase": self.phrase}
         parameters |= {**self.prices.parameters, "as": self.form}
         kept = {name: value for name, value in parameters.items() if value not in ("", None, [])}
         return urlencode(kept, doseq=True)
 
     def link(self, **changes: Any) -> str:  # each has the type of its field
-        """Return the URL with `changes` to these values, such as another position or phrase."""
+        """Return the URL of the comparison page with `changes` to the fields of this query:
+        `link(at=3)` for another position.
+        """
         query = replace(self, **changes).query
         return f"{self.action}?{query}"
 
     def without(self, policy: Policy | None) -> str:
-        """Return the URL with a policy removed."""
+        """Return the URL of the comparison without a policy. None means sending everything."""
         return self.link(policies=tuple(each for each in self.policies if each != policy))
 
     def plus(self, policy: Policy | None) -> str:

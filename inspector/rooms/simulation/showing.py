@@ -1,5 +1,7 @@
-"""What the conversation page shows in a trial (drafts, and a limit from now on), and in a replay
-of the history under another limit, which applies from the first message on.
+"""What the conversation page shows in a trial and in a replay.
+
+A trial can add drafts, and change the limit from the shown step on. A replay applies another limit
+from the first message of the history on.
 """
 
 from __future__ import annotations

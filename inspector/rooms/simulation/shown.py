@@ -1,4 +1,6 @@
-"""The parts of the conversation page for a simulation or a replay, and the composer."""
+"""The parts of the conversation page for simulations and replays, such as the composer: the form
+for drafts and for another limit.
+"""
 
 from __future__ import annotations
 
@@ -66,10 +68,11 @@ def _tried(view: ConversationState) -> WhatIf | None:
 
 
 def parts(view: ConversationState) -> Iterator[Part]:
-    """Yield the simulation's parts of the conversation page: the bar at the top, the composer with
-    its drafts, and the link to the comparison.
+    """Yield the parts of the conversation page for simulations, such as the composer with its
+    drafts, and the link to the comparison.
 
-    After an invalid form, `view.read` has the form and the problem.
+    After a submitted form was refused, `view.read` has this form as `form`, and the error to show
+    as `problem`.
     """
     tried = view.read.get("trial")
     form = view.read.get("form")

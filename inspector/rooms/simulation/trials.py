@@ -37,8 +37,8 @@ KEPT_OF_A_PERSON = 50
 
 @dataclass(frozen=True)
 class WhatIf:
-    """A trial: drafts to add, and a limit to try. `key` is the key of the stored trial; "" if it is
-    not stored.
+    """A trial: drafts to add, and a limit to try. Without a `limit`, the policy keeps its limit.
+    `key` is the key of the stored trial; "" if the trial is not stored.
     """
 
     drafts: tuple[ChatMessage, ...] = ()
@@ -46,8 +46,8 @@ class WhatIf:
     key: str = ""
 
     def policy(self, current: Policy | None) -> Policy | None:
-        """Return the `current` policy with the trial's limit. Return None if the trial has no other
-        limit, or if no policy decides the window.
+        """Return the `current` policy with the trial's limit. Return None if the trial does not
+        change the limit, or if no policy decides the window.
         """
         if not can_decide(current) or self.limit in (None, current.limit):
             return None
@@ -124,8 +124,10 @@ def _key(memory_id: str, drafts: str, limit: int | None) -> str:
 def simulate_trial(
     memory_id: str, trial: WhatIf, at: int | None = None, since: int = 0
 ) -> Simulation:
-    """Return what a trial would do now, or at step `at`. The `outlook` of the result describes the
-    effects of the drafts from the index `since` on.
+    """Return what a trial would do now, or at step `at`.
+
+    `since` is an index in the trial's drafts. The `outlook` of the result describes the effects of
+    the draft at this index and of all later drafts. With 0, the effects of the limit are included.
 
     Raises the exceptions of `simulate`.
     """
@@ -133,8 +135,8 @@ def simulate_trial(
 
 
 def simulated_trial(stored: StoredState, trial: WhatIf, since: int = 0) -> Simulation:
-    """Return what a trial would do in a state that the caller has read. The `outlook` of the result
-    describes the effects of the drafts from the index `since` on.
+    """Return what a trial would do in a state that the caller has read. For `since`, see
+    `simulate_trial`.
     """
     policy = trial.policy(stored.policy)
     return simulated(stored, policy, trial.drafts, since=since, are_drafts=True)

@@ -68,7 +68,7 @@ def verdict(request: HttpRequest, memory_id: str) -> HttpResponse:
 
 @require_POST
 def add(request: HttpRequest, memory_id: str) -> HttpResponse:
-    """Set the limit, add the drafts, and go to the page that follows the newest step."""
+    """Set the limit and add the drafts to the conversation. Then redirect to the live page."""
     form = DraftForm(request.POST)
     try:
         trial = _trial(form, memory_id)

@@ -65,8 +65,8 @@ class Line(NamedTuple):
 
 
 def is_archive(file: IO[bytes]) -> bool:
-    """Return whether a file begins like the format `chatmemory`. The file must be at its beginning,
-    and stays there.
+    """Return whether a file begins like the format `chatmemory`. The position in the file must be
+    0, and is 0 afterwards.
     """
     found = _FIRST_NAME.match(file.read(100))
     file.seek(0)
@@ -76,12 +76,14 @@ def is_archive(file: IO[bytes]) -> bool:
 def import_archive(file: IO[bytes], prefix: str = "", actor: str = "") -> Iterator[Imported]:
     """Import the conversations of a file, each in one transaction, and yield a result for each.
 
-    The new IDs begin with `prefix`. With a `prefix`, `branched_from` gets it, too, and the digests
-    are computed again. Deletions of earlier conversations with the ID are then left out. All other
-    values stay the same.
+    The new IDs begin with `prefix`. If there is a prefix, these values change, too:
 
-    A conversation that is stored already is skipped. It is refused if another conversation has the
-    ID, if it is incomplete or inconsistent, or if the file ends within it.
+    - `branched_from` begins with the prefix.
+    - The digests are computed again.
+    - Audit entries about the deletion of earlier conversations with the same ID are left out.
+
+    A conversation that is stored already is skipped. A conversation is refused if another
+    conversation has its ID, or if its lines are incomplete or inconsistent.
 
     Raises UnreadableTranscript for a file of another kind, and InvalidValue for an invalid actor.
     """

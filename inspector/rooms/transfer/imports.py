@@ -1,16 +1,17 @@
-"""Imports transcript files. Each message becomes a step.
+"""Imports transcript files. Each message becomes a step. A system message that repeats the current
+system message is left out.
 
-In a recorded session of an agent, a client decides the window: memory has the messages that the
+In a recorded session of an agent, a client decides the window. Memory has the messages that the
 agent saw at each step, and each compaction is a step.
 
-All messages are checked before anything is stored. A long conversation is stored in slices. In
-between, other changes of the conversation raise ImportUnfinished. After an interruption, another
-import of the same file continues. For this, the conversation's row has the policy, the number of
-stored messages, and a fingerprint of the content as a label.
+All messages of a conversation are checked before any message is stored. A long conversation is
+stored in slices. Until the last slice is stored, other changes of the conversation raise
+ImportUnfinished. After an interruption, import the same file under the same policy again to
+continue.
 
-If a file has grown since its import, another import adds the new messages. The stored messages must
-be the beginning of the conversation in the file, or of one of its branches. A session has branches
-if its user went back to an earlier message.
+If a file has grown, another import adds the new messages. The stored messages must be the beginning
+of the conversation in the file, or of one of its branches. A session has branches if its user went
+back to an earlier message.
 """
 
 from __future__ import annotations
@@ -109,13 +110,16 @@ class Listed(Generic[Result]):
 class Report:
     """The results of importing one file.
 
+    - `format`: the name of the file's format.
     - `stored`: new conversations, and conversations with new messages.
-    - `messages`: the number of stored messages.
+    - `messages`: the number of messages that this import stored.
     - `known`: conversations that were stored already.
     - `refused`: conversations that cannot be imported.
     - `empty`: the number of conversations without messages.
-    - `losses`: how many parts of the file cannot be stored, by kind of part.
-    - `places`: where in the file the first such part is, by kind of part.
+    - `losses`: how many parts of the file cannot be stored, by kind, such as "attributes of a
+      system message".
+    - `places`: for each kind in `losses`, the position of the first such part in the file; "" if
+      unknown.
     """
 
     format: str
@@ -143,8 +147,8 @@ class Report:
 
     @property
     def lost(self) -> list[tuple[str, int]]:
-        """The kinds of parts that cannot be stored, with counts, the most frequent first. Each text
-        also has the position of the first such part, if known.
+        """The kinds of parts that cannot be stored, with their numbers: `("attributes of a system
+        message, first at line 5", 3)`. The most frequent kind comes first.
         """
         losses = self.losses.most_common()
         return [(lost_at(what, self.places.get(what, "")), n) for what, n in losses]

@@ -21,7 +21,9 @@ HOST, PORT = "127.0.0.1", 8000
 
 
 class ServerCommand(DatabaseCommand):
-    """Base class of commands that need a migrated database and the port of the server."""
+    """Base class of the commands `serve` and `sign_in_link`. It adds the option `--port`, the port
+    of the server, and has a check for missing migrations.
+    """
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--port", type=_port, default=PORT, help=f"Default: {PORT}.")
@@ -69,7 +71,9 @@ class Command(ServerCommand):
 
 
 def command_line(command: str) -> str:
-    """Return the command as people type it on this installation: `python manage.py serve`."""
+    """Return a command as people type it on this installation, such as `python manage.py serve` or
+    `chatmemory serve`.
+    """
     return f"{inspector_configuration().MANAGE} {command}"
 
 

@@ -1,9 +1,9 @@
-"""The recorder's proxy. It passes requests on unchanged, and passes answers back chunk by chunk. A
-copy of each goes to a file of the spool (the folder of recorded calls).
+"""The recorder's proxy, which passes requests on to providers, and answers back to clients in
+pieces. It writes requests and answers to files of the spool (the folder of recorded calls).
 
-A part of a request is written after the provider has received it. A part of an answer is written
-before the client receives it.
+A piece of a request is written after it was sent to the provider. A piece of an answer is written
+before it is sent to the client.
 
-The package runs in its own process. It imports nothing else of this project, so that it restarts
-quickly after a crash.
+The proxy runs in its own process. It loads nothing else of this project except
+`chatmemory/patterns.py`, so that it restarts quickly after a crash.
 """

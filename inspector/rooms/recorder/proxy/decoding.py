@@ -115,7 +115,8 @@ _ERRORS = (zlib.error, brotli.error, zstd.ZstdError, EOFError)
 class Body:
     """Decodes the body of a request or an answer. `encoding` is the value of Content-Encoding.
 
-    `undecodable` is "" as long as decoding works; then the encoding that cannot be decoded.
+    `undecodable` is "" while decoding works. After an error, it has the encodings that could not be
+    decoded, such as "gzip".
     """
 
     def __init__(self, encoding: str = "") -> None:

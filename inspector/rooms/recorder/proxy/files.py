@@ -58,10 +58,11 @@ class Unwritten:
 
 
 class SpoolFile:
-    """A file of the spool. It can be opened before its first call begins.
+    """A file of the spool (the folder of recorded calls). The constructor opens the file; calls can
+    begin later.
 
-    If writing fails, the call continues without being recorded, and is counted; see `Unwritten`.
-    `weight` is the number of calls to count then: 1, or more for the file that `Unwritten` writes.
+    If writing fails, the call is still passed on, and `weight` is added to the count in
+    `unwritten`. `weight` is the number of calls that are then missing, usually 1.
     """
 
     def __init__(self, folder: Path, unwritten: Unwritten, weight: int = 1) -> None:
@@ -109,9 +110,7 @@ class SpoolFile:
                 os.pwrite(self._file, _ROOM, 0)
 
     def begin(self, head: bytes) -> None:
-        """Begin a call. `head` is its first frame, as JSON. For the first call, the file gets a
-        name with the time.
-        """
+        """Begin a call. `head` is the content of its first frame, as JSON."""
         if not self._name:
             self._name, self._began = _new_name(), time.monotonic()
         self._start = self._written
@@ -168,8 +167,8 @@ class SpoolFile:
 
 
 class FileKeeper:
-    """Opens files before calls begin, and closes them after calls have ended, in its own thread. So
-    no call waits for this.
+    """The supply of files for new calls. Its thread opens files before calls begin, and closes
+    files after calls have ended, so that calls rarely wait.
 
     Calls that follow each other soon share a file, because creating a file is slow.
     """
@@ -183,9 +182,7 @@ class FileKeeper:
         self._thread.start()
 
     def take(self) -> SpoolFile:
-        """Return an open file for a new call. Files that were given back come before new files, so
-        that calls stay in order.
-        """
+        """Return a file for a new call: the file that was last given back, or else a new file."""
         with suppress(IndexError):
             return self._ready.pop()
         return self._new()

@@ -40,7 +40,9 @@ class HandOver:
 
     @property
     def seconds(self) -> float | None:
-        """The seconds until this proxy ends at the latest. None while the parent process lives."""
+        """The seconds that are left for a new recorder to take over the socket, before this proxy
+        ends. None while the parent process lives.
+        """
         return max(0.0, self._until - time.monotonic()) if self._offering else None
 
     @property

@@ -67,11 +67,11 @@ GOOGLE = Upstream.at("https://generativelanguage.googleapis.com")
 
 @dataclass(frozen=True, eq=False)
 class RequestHead:
-    """Method, target and headers of a request. `target` is the path with the query string.
-    Content-Length has no value here, so that requests of different lengths have equal heads.
+    """The method, target and headers of a request. `target` is the path with the query string. The
+    properties say how the proxy treats the request.
 
-    The properties say how the proxy treats the request. `head_of` returns the same object for equal
-    heads, so that each property is computed once.
+    The value of the header Content-Length is left out. So requests that differ only in length can
+    share one object (see `head_of`), and each property is computed once.
     """
 
     method: bytes = b""
@@ -124,11 +124,13 @@ class RequestHead:
 
     @cached_property
     def refusal(self) -> tuple[int, str] | None:
-        """The status and the reason with which the proxy rejects the request; None if the request
+        """The status and the reason with which the proxy rejects the request. None if the request
         is passed on.
 
-        Among others, requests from web pages of other sites are rejected. Otherwise such a page
-        could use the proxy through the browser on this machine.
+        - 403: the Host header does not name this machine, or the Origin header names another host.
+          Otherwise web pages of other sites could use the proxy through the browser.
+        - 400: the method is CONNECT, or the target is not a path.
+        - 501: the client asks for a WebSocket.
         """
         if not _is_local(self.header(b"host")):
             return 403, (
@@ -153,8 +155,8 @@ class RequestHead:
 
     @cached_property
     def provider(self) -> Upstream:
-        """The provider to which the request goes. Headers and path show which provider this is:
-        OpenAI if they show no other. The Host header is ignored.
+        """The provider to which the request goes, by its headers and path: Anthropic, Google, or
+        else OpenAI. The Host header is ignored.
         """
         if self.header(b"anthropic-version"):
             return ANTHROPIC
@@ -168,8 +170,10 @@ _REMEMBERED = 4096  # bytes of headers
 
 
 def head_of(method: bytes, target: bytes, headers: Headers, size: int = 0) -> RequestHead:
-    """Return the head of a request. Equal heads give the same object, unless they are large: `size`
-    is the approximate number of bytes of the headers.
+    """Return the head of a request from a cache, so that equal heads are usually the same object.
+
+    `size` is the approximate number of bytes of the headers. If it is 4,096 or more, the head is
+    not cached.
     """
     made = _same_head if size < _REMEMBERED else RequestHead
     return made(method, target, headers)
@@ -301,7 +305,9 @@ def narrowed(encodings: bytes) -> bytes:
 
 
 def passed_back(answer: Answer) -> list[Header]:
-    """Return the headers of an answer that the client gets."""
+    """Return the headers of a provider's answer that are passed back to the client. Headers that
+    concern only the connection to the provider are left out, such as Transfer-Encoding.
+    """
     own = _HOP_BY_HOP
     if named := answer.values.get(b"connection"):
         own = own.union(each.strip().lower() for each in named.split(b","))

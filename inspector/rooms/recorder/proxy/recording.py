@@ -1,14 +1,21 @@
-"""Writes each call that passes the proxy to a file of the spool (the folder of recorded calls).
+"""Writes recorded calls to files of the spool (the folder of recorded calls).
 
-A call has these frames:
+A call consists of these frames:
 
-H  the request without its body, as JSON          Q  a piece of the request's body
-A  the status and some headers of the answer      B  a piece of the answer's body
-E  how the call ended, as JSON: {"how": "ended", "duration": 1.25, "removed": 0, …}
+- `H`: the request without its body, as JSON.
+- `Q`: a piece of the request's body.
+- `A`: the status and some headers of the answer, as JSON.
+- `B`: a piece of the answer's body.
+- `E`: how the call ended, as JSON: `{"how": "ended", "error": "", "duration": 1.25}`. If secrets
+  were removed from bodies, `removed` is their number.
 
-Bodies are written decoded, and without the secrets of the headers. If the call was interrupted,
-zeros follow the last frame. Two things have only the frames H and E: a request that is only
-counted, and the number of unwritten calls.
+Bodies are written decoded, and without the secrets of headers and query strings. If the recorder
+was killed during a call, the frame `E` is missing, and zeros can follow the last frame.
+
+Counts are stored with only the frames `H` and `E`. Then `H` is one of these:
+
+- `{"passed": "POST /v1/files"}`: a request that was passed on, but not recorded.
+- `{"unwritten": 3}`: three calls that could not be written.
 """
 
 from __future__ import annotations
@@ -125,7 +132,9 @@ class Recording:
 
     @_harmless
     def request_piece(self, data: bytes, is_last: bool) -> None:
-        """Write a piece of the request. The provider has already received this piece."""
+        """Write a piece of the request's body. Before the first piece, write the head of the
+        request.
+        """
         request = self._request or self._begin()
         if data:
             request.add(data)
@@ -169,7 +178,9 @@ class Recording:
 
     @_harmless
     def end(self, how: str, error: str = "") -> None:
-        """Write how the call ended. This happens before the client gets the last bytes."""
+        """Write how the call ended: `how` is a word such as "failed" or "cut". If the recording has
+        already ended, do nothing.
+        """
         self._end(how, error)
 
     def _end(self, how: str, error: str = "") -> None:

@@ -198,8 +198,8 @@ class Secrets:
         return bool(self.values)
 
     def possible_in(self, data: bytes) -> list[bytes]:
-        """Return the secrets that these bytes may contain, the longest first. A fast check excludes
-        most other secrets.
+        """Return the spellings of secrets that may occur in these bytes, the longest first. A
+        returned spelling need not occur.
         """
         if self._blocks is None:
             return self._all
@@ -260,11 +260,11 @@ class Cleaner:
 
 
 class Fingerprints:
-    """Lengths and salted digests of a request's secrets. With them, the secrets can be found in a
-    text and removed, although the secrets themselves are not stored.
+    """Lengths and salted digests of at most 50 secrets of a request. They are stored with the
+    recorded call, because the secrets themselves must not be stored.
 
-    Streamed answers need this. A secret can be divided between two pieces, and is only found when
-    the pieces are joined.
+    In a streamed answer, a secret can be divided between two events. It is only found when the text
+    of the events is joined. The fingerprints then find and remove it.
     """
 
     def __init__(self, salt: str, digests: Mapping[str, Sequence[str]]) -> None:

@@ -58,10 +58,11 @@ class Proxy:
             os.write(self._waker, b"s")
 
     def serve(self, listening: socket.socket, hand_over: HandOver | None = None) -> None:
-        """Answer connections until `stop` is called, or until `hand_over` is done. Then let calls
-        in progress end, and return.
+        """Answer connections until `stop` is called, or until `hand_over.is_done` is true. Then let
+        calls in progress end, and return.
 
-        `hand_over` gives the socket to a new recorder, if this recorder was killed.
+        If the recorder that started this proxy was killed, `hand_over` gives the socket to a new
+        recorder.
         """
         listening.setblocking(False)
         with listening:

@@ -140,7 +140,7 @@ class _Connection:
 
 
 class Session:
-    """The connection of a client, and its connections to providers."""
+    """The connection of a client, and the connections to providers for its requests."""
 
     def __init__(self, proxy: Proxy, client: socket.socket) -> None:
         self._proxy, self._client = proxy, client
@@ -150,8 +150,8 @@ class Session:
         self._has_begun = False  # the answer that is passed back
 
     def end_if_idle(self) -> None:
-        """Close the connection unless a call is in progress. A request that has already arrived is
-        answered first.
+        """Close the client's connection if no call is in progress; else do nothing. Requests that
+        have already arrived are answered first.
         """
         with self._turn, suppress(OSError):
             if not self._is_busy:

@@ -140,8 +140,10 @@ class Command(DatabaseCommand):
     def summarised(
         self, path: Path, report: Report, known: Sequence[Imported], printer: Printer
     ) -> Iterator[None]:
-        """Print the summary of a file at the end of the `with` block, even after an interruption.
-        An interruption raises CommandError.
+        """Print the summary of a file at the end of the `with` block, even after an error or an
+        interruption. With `--json`, no summary is printed.
+
+        `known` is the argument of `summarise`. An interruption raises CommandError.
         """
         try:
             yield
@@ -153,8 +155,8 @@ class Command(DatabaseCommand):
                 self.summarise(path, report, known)
 
     def summarise(self, file: Path, report: Report, known: Sequence[Imported]) -> None:
-        """Print the results for a file: counts, the first conversations that were not refused
-        (`known`), what cannot be stored, and some refusals.
+        """Print the results for a file: counts, some conversations, what cannot be stored, and some
+        refusals. `known` are the first 20 conversations that were imported, or stored already.
         """
         self.stdout.write(
             f"{file.name} ({report.format}): {counted(report.stored.count, 'conversation')} with "
