@@ -68,7 +68,6 @@ class Cell:
     line: str = ""
     now: str = ""
     bars: Sequence[Bar] = ()
-    name: str = ""
 
 
 @dataclass(frozen=True)
@@ -84,7 +83,6 @@ class Group:
     words: str
     size: int
     href: str
-    is_on: bool = False
     change: str = ""
     mark: int | None = None
     cells: Sequence[Cell] = ()
@@ -264,7 +262,6 @@ def _group(listed: Listed, values: JsonDict, name: str, split: str, span: str) -
         linked(listed, **dict.fromkeys(("policy", "tenant", "label", *OTHERS), ""))
         if name == EVERYTHING
         else linked(listed, **facet),
-        False,
         change,
         mark,
         cells,
