@@ -7,9 +7,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from django.db.models import F
+from django.db.models import F, Q
 
 from chatmemory.ledger.windows import stay_entry
+from chatmemory.messages.message import MessageType
 from chatmemory.models import Memory, Message, Stay, Step
 from chatmemory.reading.feed import microseconds, time_of
 from chatmemory.recall.frontier import needed_limits
@@ -26,8 +27,8 @@ def needed_by(memory: Memory) -> dict[str, int | None]:
       Turns are searched in the newest 2,000 messages of the history.
     - `short_at` is the time since which the limit is too small, in microseconds since 1970.
 
-    Both are None if the limit is large enough, or if no installed policy evicts the oldest
-    messages.
+    Both are None if the limit is large enough, or if the conversation's policy does not evict the
+    oldest messages.
     """
     policy = memory.policy
     nothing: dict[str, int | None] = {"needed_limit": None, "short_at": None}
@@ -44,10 +45,17 @@ def needed_by(memory: Memory) -> dict[str, int | None]:
 
 
 def _first_stays(memory: Memory) -> list[Stay]:
-    """Return the first stay of each of the newest messages, in the order of the history."""
+    """Return the first stay of each of the newest messages, in the order of the history. The first
+    item is the system message before them, if there is one.
+    """
     rows = Stay.objects.filter(memory=memory).order_by("-n")
     rows = rows.exclude(message__origin=Message.Origin.SYNTHETIC)
-    found = {stay.seq: stay for stay in rows[:RECORDED]}
+    newest = list(rows[:RECORDED])
+    if len(newest) == RECORDED:
+        # the same condition as that of the index `stay_protected`
+        protected = rows.filter(Q(type=MessageType.SYSTEM) | Q(pinned=True), n__lt=newest[-1].n)
+        newest += protected.filter(type=MessageType.SYSTEM)[:1]
+    found = {stay.seq: stay for stay in newest}
     return [found[seq] for seq in sorted(found)]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chatmemory import AiMessage, MessageWindow, UserMessage
+from chatmemory import AiMessage, MessageWindow, SystemMessage, UserMessage
 from chatmemory.models import Step
 from inspector.rooms.doctor.largest import short_windows
 from inspector.rooms.doctor.providers import providers_of
@@ -36,3 +36,16 @@ def test_a_limit_that_is_smaller_than_the_largest_turn_is_a_line_of_the_page(ope
     assert "the largest turn and the system message need 6 messages, but the limit is 4." in page
     assert "used by 2 conversations" in page
     assert conversations_by_provider()["openai"] == 2
+
+
+@pytest.mark.django_db
+@pytest.mark.database
+def test_the_system_message_of_a_long_conversation_needs_room_too(monkeypatch):
+    monkeypatch.setattr("inspector.rooms.doctor.largest.RECORDED", 5)
+    turn = [HI, call("call_1"), result("call_1"), call("call_2"), result("call_2")]
+    create_and_add("begins", MessageWindow(5), [BRIEF, *turn])
+    create_and_add("none", MessageWindow(5), [HI, *turn])
+    create_and_add("another", MessageWindow(5), [BRIEF, HI, SystemMessage("Be kind."), *turn])
+    diagnosed("begins", "none", "another")
+    found = {each.memory_id: each.needed for each in short_windows()}
+    assert found == {"begins": 6, "another": 6}
