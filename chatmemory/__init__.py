@@ -1,7 +1,8 @@
-"""Chat memory with LangChain4j's semantics, the whole history, and a ledger of every change.
+"""Chat memory with the semantics of LangChain4j. It also stores the whole history, and a ledger of
+every change.
 
-The names below work without Django. With Django, add "chatmemory" to INSTALLED_APPS and store
-conversations with `chatmemory.stores.database.DjangoChatMemoryStore`.
+The names that this package exports work without Django. With Django, add "chatmemory" to
+INSTALLED_APPS and store conversations with `chatmemory.stores.database.DjangoChatMemoryStore`.
 """
 
 __version__ = "0.1.0"  # before the imports: chatmemory.messages recognizes this file by it

@@ -65,7 +65,9 @@ class Column:
 
 
 def declared(field: F, column: Column) -> F:
-    """Attach the declaration of a column to the field of a model, and return the field."""
+    """Attach `column`, the declaration of a database column, to the field of a model. Returns the
+    field.
+    """
     setattr(field, _DECLARED, column)
     return field
 

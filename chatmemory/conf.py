@@ -153,8 +153,8 @@ def _wrong(setting: str, why: str) -> ImproperlyConfigured:
 
 
 def fact_words() -> Words:
-    """Return the project's additions to the rules that find facts and repetitions. Raises
-    ImproperlyConfigured for an invalid addition.
+    """Return the settings that add to the rules for facts and repetitions, such as FACT_PREFIXES.
+    Raises ImproperlyConfigured for an invalid addition.
     """
     values = configuration()
     try:

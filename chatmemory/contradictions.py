@@ -29,8 +29,10 @@ class Contradiction:
 
 
 class Contradicted(Exception):
-    """Raised for a row that contradicts the ledger. `row` is the row or its name, and `what` says
-    how the row differs.
+    """Raised for a row that contradicts the ledger. `what` says how the row differs.
+
+    The argument `row` is the row or its name. The attribute `row` is always the name, such as `step
+    7`.
     """
 
     def __init__(self, row: object, what: str) -> None:
@@ -93,7 +95,7 @@ def naming(row: object) -> Iterator[None]:
     """Turn an error in the block into Contradicted with this `row`, because an altered row may
     cause any error.
 
-    MemoryNotFound and outages of the database are raised unchanged.
+    Contradicted, MemoryNotFound and outages of the database are raised unchanged.
     """
     try:
         yield

@@ -129,8 +129,7 @@ def nowait() -> Iterator[None]:
 
 
 def pausing_for_writers(parts: Iterable[Part]) -> Iterator[Part]:
-    """Yield the parts of long work, each for its own transaction. On SQLite there are pauses
-    between them.
+    """Yield the parts of long work, with pauses on SQLite. Each part must have its own transaction.
 
     Without pauses, other writers might never get their turn: SQLite has no queue, and a waiting
     writer tries only every tenth of a second.
@@ -159,8 +158,8 @@ def for_seconds(seconds: float, parts: Iterable[Part]) -> Iterator[Part]:
 
 
 def parts_of(sizes: Mapping[Key, int], most: int) -> Iterator[list[Key]]:
-    """Split the keys of `sizes` into lists, so that the sizes in a list add up to at most `most`. A
-    key with a larger size gets its own list. Without keys, the result is one empty list.
+    """Yield the keys of `sizes` in lists, so that the sizes in a list add up to at most `most`. A
+    key with a larger size gets its own list. If `sizes` is empty, yield one empty list.
     """
     part: list[Key] = []
     together = 0

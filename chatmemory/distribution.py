@@ -30,10 +30,8 @@ _ALONE = "none"
 
 
 class NotDistributable(ChatMemoryError):
-    """Raised if tables cannot be distributed.
-
-    The reason is that the database is not a cluster, a table is distributed in another way, or
-    another process is distributing.
+    """Raised if tables cannot be distributed. The error's text has the reason, such as that the
+    database is not a cluster.
     """
 
 
@@ -53,8 +51,10 @@ _LABEL = "chatmemory_"  # the prefix of the rooms' labels
 
 
 def placements() -> list[Placement]:
-    """Return the placement of each table that has the id of a conversation, beginning with the
-    table of Memory.
+    """Return the placement of each table that has the id of a conversation. The table of Memory
+    comes first.
+
+    Tables that have such an id, but no foreign key to Memory, are on the coordinator.
     """
     memory = apps.get_model("chatmemory", "Memory")
     others = [model for model in _models() if model != memory]

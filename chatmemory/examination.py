@@ -32,10 +32,7 @@ class Examination:
 
     @property
     def left(self) -> int:
-        """The number of conversations that are not examined yet.
-
-        Conversations that were added with `is_known` count until `rest` has checked them.
-        """
+        """The number of added conversations that still wait for `go_on` or `rest`."""
         return len(self._new) + len(self._known)
 
     @property

@@ -97,7 +97,7 @@ class MessageTooLarge(_MessageError, InvalidValue):
 
 
 class WindowTooLarge(_MessageError, InvalidValue):
-    """A change would leave more messages or bytes in the window than a setting allows."""
+    """After the change, the window would have more messages or bytes than a setting allows."""
 
 
 class UnknownEstimator(InvalidValue):
@@ -159,8 +159,8 @@ class NoRoomBesidePins(_MessageError, ChatMemoryError):
 
 
 class NotPinnable(ChatMemoryError):
-    """The message cannot be pinned or unpinned. The text has the reason, such as that the message
-    is not in memory.
+    """The message cannot be pinned or unpinned. The error's text has the reason, such as that the
+    message is not in memory.
     """
 
 
@@ -169,8 +169,8 @@ class NotRepairable(ChatMemoryError):
 
 
 class NotCompactable(ChatMemoryError):
-    """No summary can replace these messages, or there is no room for this summary. The text has the
-    reason.
+    """No summary can replace these messages, or there is no room for this summary. The error's text
+    has the reason.
     """
 
 
@@ -210,7 +210,7 @@ class DuplicateClientId(ChatMemoryError):
 
 
 class CorruptRow(ChatMemoryError):
-    """A stored row cannot be read. The text names the row."""
+    """A stored row cannot be read. The error's text names the row."""
 
 
 class UnreadableTranscript(InvalidValue):

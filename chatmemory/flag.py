@@ -15,9 +15,10 @@ from chatmemory.messages.json_values import JsonDict
 
 
 class Turns(StrEnum):
-    """The turns to which a number of cases is compared, such as in "4 cases per 100 turns".
+    """The turns that count in a rate, such as "4 cases per 100 turns".
 
-    These are all turns, the turns after an eviction, or the turns after a compaction.
+    A rate counts all turns, only the turns after the first eviction, or only the turns after the
+    first compaction.
     """
 
     ALL = "all"
@@ -111,14 +112,15 @@ class Alarm:
 
 @dataclass(frozen=True)
 class FlagCases:
-    """What else is known about the cases of a flag.
+    """Ways to sort, date and divide the cases of a flag.
 
-    - `newest_at`: the column with the time of the newest case, in microseconds, for sorting.
-    - `past`: finds cases of the past. Pages then say since when there are cases, and whether a
-      change helped.
-    - `parts`: returns a flag for each part of the cases, such as for the cases of one rule. On the
-      overview, the lines of the parts replace the flag's own line. A part is named after the flag,
-      such as "refused.dangling_call".
+    - `newest_at`: the database column with the time of the newest case, in microseconds. Lists of
+      conversations can be sorted by this column. "" if there is no such column.
+    - `past`: finds past cases. Pages then say since when there are cases, and whether a change
+      helped. None if past cases cannot be found.
+    - `parts`: returns the flags into which this flag is divided, such as a flag for each rule.
+      Their names begin with the name of this flag, such as "refused.dangling_call". On the
+      overview, their lines replace the line of this flag. None if the flag is not divided.
     """
 
     newest_at: str = ""

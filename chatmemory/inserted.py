@@ -61,8 +61,8 @@ class InsertedMessage:
         """Return the row of a new message. `entry` is the message in the window, with its numbers
         such as `seq`.
 
-        `sent` has the client's id and the time of the message. If it is None or has no time, the
-        time is `now`.
+        `sent` has the client's values for the message, such as `client_id`. If `sent` is None or
+        has no `said_at`, the time of the message is `now`.
         """
         message = entry.message
         assert message is not None

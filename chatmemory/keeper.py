@@ -89,27 +89,28 @@ class Keeper(ABC):
         return Q(updated_at__gte=at)
 
     def messages_read(self, memory: Memory) -> int:
-        """Return about how many messages `make` reads. If there are few, a request derives the row
-        at once.
+        """Return about how many messages `make` reads. If it reads few messages, a request that
+        needs the row derives the row at once.
         """
         return memory.said_count
 
     def kept(self, row: KeptRow, before: KeptRow | None) -> None:  # noqa: B027
-        """Hook, called after the commit when a row was stored. By default, nothing happens.
+        """Hook, called after the commit that stored a row. By default, nothing happens.
 
-        `before` is the row that was replaced, or None.
+        `before` is the earlier row that was given to `make`, or None.
         """
 
     def after_round(self) -> None:  # noqa: B027
-        """Hook, called after each round in which rows were derived, such as for sums over all rows.
-        By default, nothing happens.
+        """Hook, called at the end of each round (see `keeping.Rounds`). A keeper can then compute
+        sums over all its rows. By default, nothing happens.
         """
 
     def row(self, memory: Memory) -> KeptRow | None:
-        """Return the row of a conversation, or None if there is no row of the current version. The
-        row may be of an earlier step.
+        """Return the row of a conversation that was made by the current version of the keeper's
+        rules. None if there is no such row. The conversation may have newer steps than the row.
 
-        Within `shared_rows`, a row that is not stored yet is returned, too.
+        Within `shared_rows`, a row that is derived, but not stored yet, is returned instead of the
+        stored row.
         """
         made = _SHARED.get().get((self.model, memory.pk))
         if made is not None:

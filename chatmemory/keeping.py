@@ -1,8 +1,9 @@
 """Derives rows from ledgers and stores them: after commits, or at once for one conversation.
 
 Rows are derived from a snapshot, without a lock. Then one short transaction stores several rows. A
-row is dropped if its conversation was deleted or redacted meanwhile. If the conversation has new
-steps meanwhile, the row is stored for the earlier step.
+row is dropped if its conversation was deleted meanwhile, or a message was redacted. If the
+conversation has new steps meanwhile, the row is stored all the same: it counts as a row of the
+earlier step.
 """
 
 from __future__ import annotations
@@ -51,8 +52,9 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class DerivedRow:
-    """A new row of derived data, with its part rows. `before` is the row that it replaces,
-    or None.
+    """A new row of derived data, with its part rows, before it is stored.
+
+    `before` is the earlier row that was given to `Keeper.make`, or None.
     """
 
     keeper: Keeper
@@ -227,8 +229,8 @@ def _notify(each: DerivedRow) -> None:
 
 
 def remade(memory_id: str) -> list[str]:
-    """Derive the up-to-date rows of a conversation again. Return the names of the kinds of rows
-    that differ from the stored rows.
+    """Derive the up-to-date rows of a conversation again. Return the names of the rows that differ
+    from the stored rows, such as "incidents".
 
     Rows that differ are replaced if the database can be written. Raises MemoryNotFound.
     """
@@ -279,10 +281,12 @@ def newest_kept() -> int:
 
 
 class Rounds:
-    """Derives the rows of changed conversations, in rounds.
+    """Derives the rows of changed conversations, in rounds. A round is one call of `keep_some`, or
+    several calls of `examine` and one of `end`.
 
-    Conversations that change from now on come first. Conversations that changed earlier follow,
-    beginning with the newest change. All rows of a conversation are derived together.
+    Conversations that change after this object is made come first. Conversations that changed
+    earlier follow, beginning with the newest change. All rows of a conversation are derived
+    together.
 
     If a keeper fails for a conversation, the error is logged, and the keeper skips this
     conversation from then on. The row is then derived when somebody reads it.
@@ -296,8 +300,8 @@ class Rounds:
         self._resting: dict[str, float] = {}  # the time until which a conversation rests, by id
 
     def keep_some(self, seconds: float) -> bool:
-        """Derive the rows of conversations for about `seconds`, but of at least one conversation.
-        Return whether there is more to do.
+        """Derive rows that are out of date, conversation by conversation, for about `seconds`. At
+        least one conversation has its turn. Return whether there is more to do.
 
         Nothing is derived if the database cannot be written.
         """
@@ -316,9 +320,7 @@ class Rounds:
             store(part)
 
     def end(self) -> None:
-        """End a round: keepers may now compute sums over all rows, such as the figures of
-        a site.
-        """
+        """End a round: call the hook `after_round` of each keeper."""
         for keeper in self._keepers:
             keeper.after_round()
 
@@ -408,8 +410,10 @@ class Rounds:
         return list(newest.values_list("id", self._keepers[0].column("kept_at"))[:most])
 
     def stale(self, memory_ids: Sequence[str]) -> list[str]:
-        """Return those of these ids whose conversation has a row that is out of date, in the given
-        order.
+        """Return the ids of the conversations that have a row that is missing or out of date, in
+        the order of `memory_ids`.
+
+        A row for which the keeper has failed does not count.
         """
         if not self._keepers:
             return []

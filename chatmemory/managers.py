@@ -18,8 +18,8 @@ LABEL_LENGTH = 255  # characters of a name
 
 
 def of_policy(kind: str) -> Q:
-    """Return the condition for conversations with a policy of this kind. The kind CLIENT selects
-    conversations without a policy, whose memory the client decides.
+    """Return the condition that selects conversations with a policy of this kind. The kind CLIENT
+    selects conversations without a policy: there the client decides what memory holds.
     """
     return Q(policy_kind=None if kind == CLIENT else kind)
 

@@ -166,8 +166,8 @@ class Message(models.Model):
 
 
 class Stay(models.Model):
-    """A stay of a message in memory. The row repeats the columns of the message by which evictions
-    are decided, such as type and tokens.
+    """A stay of a message in memory. The row repeats those columns of the message that evictions
+    depend on, such as `type` and `tokens`.
 
     In memory, the message can have another text or other attributes than in history: see
     `ledger.overrides`.

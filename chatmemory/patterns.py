@@ -1,9 +1,10 @@
 r"""Regular expressions for texts from outside, such as messages, file names and requests.
 
-While a regular expression runs, the process answers no other request. Its time must therefore not
-grow with the square of the text's length. Two means help: a left boundary such as `(?<![\w-])`
-prevents a search from each character of a long word, and a possessive quantifier such as `\w*+`
-never tries a shorter match.
+While a regular expression runs, the process answers no other request. The time of a search must
+therefore not grow with the square of the text's length. There are two ways to avoid this:
+
+- A left boundary such as `(?<![\w-])` prevents a search from each character of a long word.
+- A possessive quantifier such as `\w*+` never tries a shorter match.
 
 Each pattern is declared by `declared_pattern`. tests/growth/test_patterns.py runs all declared
 patterns over hostile texts, and tests/architecture/test_patterns.py finds patterns that are not
@@ -21,8 +22,8 @@ ANY = 2**30  # characters: as many as a text may have
 class Declared(NamedTuple):
     """A declared regular expression, for texts of at most `most` characters.
 
-    Patterns that are built at run time, such as from typed words, have a `family` name. `DECLARED`
-    keeps only the newest pattern of a family.
+    A pattern that is built at run time, such as from the words of a setting, has a `family` name.
+    `DECLARED` keeps only the newest pattern of a family. For all other patterns, `family` is empty.
     """
 
     pattern: re.Pattern[str] | re.Pattern[bytes]

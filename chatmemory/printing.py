@@ -42,7 +42,7 @@ class Printer:
 
     @property
     def code(self) -> int:
-        """The exit status of a report without findings: 3 if something could not be read, else
+        """The exit status of a report that found no problem: 3 if something could not be read, else
         0.
         """
         return LEFT_OUT if self._left_out else 0

@@ -39,8 +39,8 @@ class PolicyColumns(models.Model):
 
     @policy.setter
     def policy(self, policy: Policy | None) -> None:
-        """Set all columns of the policy. None means no policy, and does not change the
-        estimator.
+        """Set the columns to those of a policy. None means that there is no policy. The column of
+        the estimator then stays as it is.
         """
         self.policy_kind = policy.kind if policy else None
         self.policy_limit = policy.limit if policy else None
@@ -51,7 +51,8 @@ class PolicyColumns(models.Model):
 
 class DefaultPolicy(PolicyColumns):
     """The policy of new conversations whose ids begin with `prefix`, if they are created without a
-    policy. If several prefixes fit, the longest counts. Operators set default policies on a page.
+    policy. If several prefixes fit, the longest counts. Operators set default policies on the page
+    `/policies/`.
     """
 
     prefix = models.CharField(max_length=255, primary_key=True, blank=True)

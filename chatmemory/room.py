@@ -131,7 +131,8 @@ class Room(AppConfig):
     def step_fields(self) -> Mapping[str, Any]:  # serializer fields, of a layer above
         """Return serializer fields to add to the API's response about a step, by name.
 
-        The method `get_attribute` of a field gets the whole response, which has the `memory_id`.
+        The API calls `get_attribute` of such a field with the whole response, which has the
+        `memory_id`.
         """
         return {}
 

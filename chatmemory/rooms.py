@@ -68,7 +68,7 @@ def _sealing(some: tuple[Room, ...]) -> list[Callable[[Recorded], None]]:
 
 
 def known_incidents(memory_id: str) -> Iterator[Incident]:
-    """Yield the incidents of a conversation that the installed rooms know."""
+    """Yield the incidents of a conversation, as the installed rooms return them."""
     return (each for room in rooms() for each in room.incidents(memory_id))
 
 
@@ -78,8 +78,8 @@ def patterns_of(modules: Iterable[str]) -> list[URLPattern | URLResolver]:
 
 
 def check_rooms(**_: object) -> list[CheckMessage]:
-    """Return Django system check messages for each room or package that an installed room needs,
-    and that is not installed.
+    """Return a Django system check error for each missing room or package that an installed room
+    needs.
     """
     installed = {each.room for each in rooms()}
     missing = [

@@ -49,8 +49,8 @@ class Difference:
 
 
 def check_schema(databases: Sequence[str] | None = None, **_: object) -> list[Error]:
-    """Return Django system check errors if this version cannot use the schema of one of
-    `databases`; by default, that of chatmemory's database. A database that is down is skipped.
+    """Return a Django system check error for each of `databases` whose schema this version cannot
+    use. By default, only chatmemory's database is checked. A database that is down is skipped.
     """
     errors = []
     for using in databases or [database.alias()]:

@@ -50,7 +50,9 @@ def _marked(connection: BaseDatabaseWrapper) -> Iterator[None]:
 
 
 def is_within_snapshot() -> bool:
-    """Return whether this thread is within `one_snapshot`. Then nothing can be written."""
+    """Return whether this thread is in a block of `one_snapshot`, which must not write. False if
+    `one_snapshot` itself was called within a transaction.
+    """
     return database.connection() in _READING
 
 

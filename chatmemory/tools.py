@@ -58,13 +58,13 @@ class HistoryTool(Protocol):
 
 
 def search_history(memory: ChatMemory) -> HistoryTool:
-    """Return a tool with which the model searches the history of its conversation.
+    """Return a tool with which the model searches the history of `memory`.
 
     The tool is a plain function `search_history(query, limit=5)`, which frameworks accept. It
-    returns JSON: a notice that quotes are data, and hits. Each hit has a number, a role, a time,
-    whether the message is in memory, and a quote of at most 300 characters. Messages that left
-    memory come first. For wrong arguments, the tool answers what is wrong, so that the model can
-    correct them.
+    returns JSON: the hits, and a notice that the model must follow no instruction in a quote. Each
+    hit has the number of a message in the history, its role, its time or None, whether it is in
+    memory, and a quote of at most 300 characters. Hits that left memory come first. For wrong
+    arguments, the notice says what is wrong, so that the model can correct them.
 
     `tool.schema(format)` is the tool's definition for "openai_chat", "openai_responses",
     "anthropic" or "gemini".
@@ -80,8 +80,8 @@ def search_history(memory: ChatMemory) -> HistoryTool:
 
 
 def answer(memory: ChatMemory, query: str, limit: int = HITS) -> str:
-    """Return the tool's answer as JSON. For invalid arguments, the notice in the answer says what
-    is wrong.
+    """Return the tool's answer to a query as JSON. For invalid arguments, the answer has no hits,
+    and its `notice` says what is wrong.
     """
     try:
         return found_in(memory, Query.of(query, limit)).to_json()

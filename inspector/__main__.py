@@ -21,10 +21,10 @@ def main() -> None:
 
 @contextmanager
 def database_errors_explained() -> Iterator[None]:
-    """Within this context, turn a database error into a sentence and exit, as the commands of
-    chatmemory do.
+    """Within this context, exit with a sentence about the error if the database is damaged or not
+    available.
 
-    Other errors, and all errors with `--traceback`, are raised unchanged.
+    All other errors, and all errors with `--traceback`, are raised unchanged.
     """
     try:
         yield

@@ -32,7 +32,9 @@ _PROXY_HEADERS = ("X-Forwarded-For", "Forwarded", "X-Real-IP")
 
 
 def is_local(request: HttpRequest) -> bool:
-    """Return whether a request comes directly from this machine, not through a proxy on it."""
+    """Return whether a request comes directly from this machine, and not through a proxy on this
+    machine.
+    """
     is_proxied = any(name in request.headers for name in _PROXY_HEADERS)
     return request.META.get("REMOTE_ADDR") in _LOOPBACK and not is_proxied
 
@@ -71,8 +73,9 @@ def get_account(username: str) -> User:
 
 
 def sign_in_link(username: str, port: int) -> str:
-    """Return the URL that signs an account in once, on a server of this machine. `port` is the port
-    of the server. Raises User.DoesNotExist like `get_account`.
+    """Return a URL that signs an account in once, on the server at `port` of this machine.
+
+    Raises User.DoesNotExist like `get_account`.
     """
     return f"http://127.0.0.1:{port}/sign-in/{make_token(get_account(username))}/"
 

@@ -97,7 +97,7 @@ def main() -> None:
 
 
 def overview() -> str:
-    """Return the list of commands as text."""
+    """Return the help text of `chatmemory`, which lists the commands and the exit codes."""
     rows = {name: each.words for name, each in COMMANDS.items()} | {"completion": COMPLETION}
     width = max(map(len, rows))
     return "\n".join(
@@ -114,8 +114,8 @@ def overview() -> str:
 
 
 def carry_out(name: str, arguments: Sequence[str]) -> None:
-    """Run the command with this name. Exits with 1 if a package is missing, and with 2 for an
-    unknown name.
+    """Run the command of `chatmemory` with this name. Exits with 1 if a package that the command
+    needs is missing, and with 2 for an unknown name.
     """
     if name == "hook":
         _hook(arguments)

@@ -1,4 +1,4 @@
-"""Makes scripts for shells that complete the commands of `chatmemory`, their options and files."""
+"""Makes shell scripts that complete commands, options and file names after `chatmemory`."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ _FISH = """\
 def completion(shell: str, words: Mapping[str, str], options: Mapping[str, Sequence[str]]) -> str:
     """Return the completion script for a shell, which must be one of SHELLS.
 
-    `words` has the description of each command, and `options` its options, both by the name of the
-    command.
+    `words` maps the name of each command to its description. `options` maps the name of each
+    command to the list of its options.
     """
     return SHELLS[shell](words, options)
 

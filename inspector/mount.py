@@ -68,7 +68,9 @@ def needs_account(match: ResolverMatch | None) -> bool:
 
 
 def route_of(request: HttpRequest) -> ResolverMatch | None:
-    """Return the route of a request before Django has looked it up, or None if there is none."""
+    """Return the route of a request, or None if its URL has no route. This function also works
+    before Django has set `request.resolver_match`.
+    """
     return _route(request.path_info, getattr(request, "urlconf", None))
 
 

@@ -69,8 +69,8 @@ def scope_of(
 ) -> Scope:
     """Return how many conversations, messages and model calls an advice is based on.
 
-    `counted` are the conversations that count. `left_out` has the ids of the other conversations,
-    by the reason why they do not count.
+    `counted` are the conversations from which the advice is computed. `left_out` has the ids of all
+    other conversations, by the reason for leaving them out.
     """
     known = [(each, known_figures(each)) for each in counted]
     return Scope(

@@ -1,5 +1,5 @@
-"""Measures the effect of other policies on conversations, for a preview before the policies are
-set.
+"""Measures the effect that new policies would have on conversations, for a preview before the
+policies are set.
 """
 
 from __future__ import annotations
@@ -27,13 +27,16 @@ from chatmemory.windows.policies import Policy
 
 @dataclass(frozen=True)
 class Effect:
-    """The effect of setting other policies on conversations.
+    """The effect that new policies would have on conversations, for a preview.
 
-    `before` has the figures of the policies in force, `after` those of the previewed policies, and
-    `everything` those of sending everything. All three are None if no conversation could be
-    measured. `dearer` is the number of conversations for which the previewed policy costs more than
-    sending everything. `measured` has the number of measured conversations, and why others could
-    not be measured.
+    - `before`: the figures of the policies in force.
+    - `after`: the figures of the new policies.
+    - `everything`: the figures of sending everything.
+    - `dearer`: the number of conversations for which the new policy costs over 0.5 % more than
+      sending everything.
+    - `measured`: how many conversations were measured, and why others could not be measured.
+
+    `before`, `after` and `everything` are None if no conversation could be measured.
     """
 
     measured: Scope

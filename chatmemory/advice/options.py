@@ -68,9 +68,11 @@ class Counted(NamedTuple):
 
 
 class Sums:
-    """Adds up the figures of one option, such as a limit, over conversations.
+    """Adds up the figures of one option, such as one policy, over conversations.
 
-    - `conversations`: the number of conversations in each half (see `is_of_first_half`).
+    The conversations are divided into two halves (see `is_of_first_half`).
+
+    - `conversations`: the number of conversations in each half.
     - `costs`: the sum of the relative costs in each half.
     - `share`: the sum of the conversations' shares of facts held.
     - `numbers`: the sum of each field of `Tally`, in the order of the fields.
@@ -115,8 +117,9 @@ class Sums:
 
 
 def option_of(policy: Policy | None, found: Sums, needed: int, calls: int) -> Option:
-    """Return the option that has these sums. `needed` is the number of facts needed again, and
-    `calls` the number of model calls.
+    """Return an `Option` for the policy, whose sums and means are computed from `found`.
+
+    `needed` is the number of facts needed again, and `calls` the number of model calls.
     """
     counts = found.conversations
     first, second = (

@@ -79,11 +79,11 @@ class Recalls:
         return advise(self.measured, goals, prices)
 
     def relative_costs(self, advice: Advice) -> list[float | None]:
-        """Return the cost of each requested policy, relative to sending everything. All costs are
-        None if no conversation has a prompt.
+        """Return the relative cost of each requested policy. All costs are None if no conversation
+        has a prompt.
 
-        Each cost is the mean over the conversations that count for the advice. If none counts, it
-        is the mean over all conversations.
+        Each cost is the mean over the conversations from which the advice was computed. If the
+        advice left out all conversations, the cost is the mean over all conversations.
         """
         prices, scope = advice.measured.prices, advice.measured
         out = {id for ids in scope.left_out.values() for id in ids} if scope.conversations else ()
@@ -107,10 +107,11 @@ def kind_to_try(policies: Iterable[Policy | None], today: Policy | None = None) 
 def tried_for(
     kind: Policy, policies: Iterable[Policy | None], rules: CacheRules, today: Policy | None = None
 ) -> TriedPolicies:
-    """Return the policies to try for an advice: variants of the policy `kind`, under many limits.
+    """Return the policies to try for an advice: variants of the policy `kind`, each with many
+    limits.
 
-    The limits of `policies` and of `today` are also tried if they have the unit of `kind`. `rules`
-    are the rules of the provider's prompt cache.
+    The limits of `policies` and of `today` are also tried if their unit is the unit of `kind`.
+    `rules` are the rules of the provider's prompt cache.
     """
     named = (each for each in (today, *policies) if each is not None)
     return tried_of_kind(kind, {each.limit for each in named if each.unit == kind.unit}, rules)

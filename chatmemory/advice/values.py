@@ -1,4 +1,6 @@
-"""The values of an advice: measured conversations, options, and the verdict."""
+"""The values of an advice, such as measured conversations, options and the suggested action
+(`Verdict`).
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,7 @@ class Goals:
     """The goals that an advised window must reach.
 
     - `share`: the least share of the needed facts that the window must hold, such as 0.95.
-    - `saving`: how much cheaper than sending everything the window must be, such as 0.1 for 10 %.
+    - `saving`: the least saving compared with sending everything, such as 0.1 for 10 %.
     - `context`: the model's context window in tokens, or None if unknown.
     - `spares_users`: with True, users must not have to repeat anything.
     """
@@ -87,15 +89,17 @@ class Verdict(StrEnum):
 
 
 class Measured(NamedTuple):
-    """A conversation with its `figures` under the policies `tried`; both are None if they are not
-    known yet.
+    """A conversation with its `figures` under the policies `tried`.
 
+    - `figures`: None if the figures are not known yet. `tried` can then be None, too.
     - `policy`: the policy in force; None if the conversation has none.
     - `decided_by`: whether this policy or the client decides what is in memory.
     - `refused`: the provider that would reject the current window, or "".
-    - `state`: a text that changes when the conversation has to be measured again.
+    - `state`: the number of the step at which the stored figures were computed, as text; "" without
+      stored figures.
     - `said`: the number of all messages of the conversation.
-    - `group`: the name of the conversation's group.
+    - `group`: the name of a group that gets its own advice, such as `team:billing`; "" without
+      groups.
     """
 
     id: str
@@ -344,8 +348,11 @@ class Advice:
         return self.better_than(option) is not None
 
     def better_than(self, option: Option) -> Option | None:
-        """Return a measured option that is better than `option` (see `Option.dominates`): the
-        advised option, or else the cheapest. None if no option is better.
+        """Return a measured option that is better than `option` (see `Option.dominates`). None if
+        no option is better.
+
+        If the advised option is better, it is returned. Otherwise, the cheapest of the better
+        options is returned.
         """
         better = [each for each in self.rivals if each.dominates(option)]
         if self.pick in better:
@@ -360,7 +367,8 @@ class Advice:
         return [*self.options, *filter(None, (self.everything, self.today))]
 
     def at(self, policy: Policy | None) -> Option | None:
-        """Return the option of a policy: its measured effect. None if the policy was not measured.
+        """Return the `Option` that has the measured effect of a policy. None if no measured option
+        has this policy.
 
         The policy None stands for sending everything.
         """

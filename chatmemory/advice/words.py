@@ -1,6 +1,7 @@
-"""Words for advice: what to do, its effect, what it was measured on, and further options.
+"""Turns an advice into words: the suggested action, its effect, the reasons, and the conversations
+that were measured.
 
-These sentences are the same on pages, in commands, in the API and for agents.
+The sentences are the same on pages, in commands, in the API and for agents.
 """
 
 from __future__ import annotations
@@ -86,10 +87,10 @@ def cost_name(prices: Prices) -> str:
 
 
 def effect_words(today: Option | None, option: Option, prices: Prices) -> str:
-    """Return the effect of an option as text, compared with the option in force, `today`: `facts
-    held: 24 → 25 of 25; relative cost: 1.43 → 1.00`.
+    """Return as text how an option would change the figures of the policy in force, `today`.
 
-    If `today` is None, return the figures of the option alone.
+    An example is `facts held: 24 → 25 of 25; relative cost: 1.43 → 1.00`. If `today` is None,
+    return the figures of the option alone.
     """
     what = cost_name(prices)
     if today is None:
@@ -102,8 +103,10 @@ def effect_words(today: Option | None, option: Option, prices: Prices) -> str:
 
 
 def effect_sums(effect: Effect) -> list[tuple[str, str]]:
-    """Return the facts held and the cost, before and after, as pairs of label and text. Returns []
-    if nothing was measured.
+    """Return pairs of label and text: one pair for the facts held, and one pair for the cost.
+
+    Each text has the figures before and after the change of policies, such as `1.43 → 1.00`. The
+    pair for facts is left out if no fact was needed again. Returns [] if nothing was measured.
     """
     before, after = effect.before, effect.after
     if before is None or after is None:

@@ -1,7 +1,6 @@
 """Maps exceptions to responses with problem details (RFC 9457).
 
-This is the only module that writes application/problem+json. The API's views, the error handlers of
-pages and the body limit under ASGI all answer with a `Problem`.
+The inspector's middleware and error pages use `Problem`, too.
 """
 
 from __future__ import annotations
@@ -174,7 +173,7 @@ def database_problem(found: Outage) -> Problem:
 
 @contextmanager
 def field_at_fault(field: str) -> Iterator[None]:
-    """Turn an InvalidValue that is raised in the block into an InvalidField with the name
+    """Turn an InvalidValue that is raised in the `with` block into an InvalidField that names
     `field`.
     """
     try:

@@ -46,7 +46,9 @@ class PolicyField(serializers.Field):  # type: ignore[type-arg]  # not generic a
 
 
 class TextField(serializers.CharField):
-    """A string. Other JSON values are refused: REST framework would read the number 5 as "5"."""
+    """A string. Unlike its base class, this field refuses other JSON values, such as the
+    number 5.
+    """
 
     def to_internal_value(self, data: JsonValue) -> str:
         if not isinstance(data, str):
@@ -55,8 +57,8 @@ class TextField(serializers.CharField):
 
 
 class WholeNumberField(serializers.IntegerField):
-    """A whole number. Other JSON values are refused: REST framework would read "5" and 5.0 as 5,
-    and true as 1.
+    """A whole number. Unlike its base class, this field refuses other JSON values, such as "5" and
+    5.0.
     """
 
     def to_internal_value(self, data: JsonValue) -> int:
@@ -66,8 +68,8 @@ class WholeNumberField(serializers.IntegerField):
 
 
 class FlagField(serializers.BooleanField):
-    """True or false. Other JSON values are refused: REST framework would read "no" and 0 as
-    false.
+    """True or false. Unlike its base class, this field refuses other JSON values, such as "no" and
+    0.
     """
 
     def to_internal_value(self, data: JsonValue) -> bool:
@@ -142,8 +144,9 @@ class PageSizeField(serializers.IntegerField):
 
 
 class PoliciesField(serializers.CharField):
-    """Several policies in one line of text. The result is a list; None in the list stands for
-    `everything`.
+    """Several policies in one line of text, such as `token_window:4000,everything`.
+
+    The validated value is a list of policies, with None for `everything`.
     """
 
     def __init__(self) -> None:
@@ -278,8 +281,10 @@ class SentMessages:
     losses: Sequence[Loss] = ()
 
     def with_client_ids(self, client_ids: Sequence[str | None] | None) -> list[NewMessage]:
-        """Return the messages, each with its client id. `client_ids` has an id or None for each
-        item of the sent list.
+        """Return the messages, each with its client id: the caller's own id for the message.
+
+        `client_ids` has an id or None for each item of the request's list. A message gets the id of
+        its item. If `client_ids` is None, no message has a client id.
 
         Raises InvalidField if the number of client ids differs from the number of items.
         """
@@ -300,13 +305,14 @@ def read_messages(
     setting: str = "LISTED_MESSAGES",
     before: int = 0,
 ) -> SentMessages:
-    """Return the messages of a decoded list.
+    """Return the messages of a request, read from `values`, a list of decoded JSON values.
 
     Raises InvalidField for an invalid item. The error names the item by `field` and index, such as
     `messages[2]`.
 
-    A request may have as many messages as the setting `setting` of CHATMEMORY allows. `before` is
-    the number of messages in earlier lists of the same request.
+    A request may have as many messages as the setting `setting` of CHATMEMORY allows. Raises
+    InvalidField for more messages. `before` is the number of messages in earlier lists of the same
+    request.
     """
     most = getattr(configuration(), setting)
     if isinstance(values, list) and before + len(values) > most:

@@ -108,8 +108,9 @@ def prefix_of(request: Request) -> str:
 class Guarded(APIView):
     """Base class of the API's views.
 
-    It requires a role, accepts bearer tokens and answers errors with problem details. Responses
-    must not be stored in caches. A project's settings of REST framework cannot change this.
+    It requires a role, accepts bearer tokens and answers errors with problem details. Each response
+    has the header `Cache-Control: no-store`. A project's settings of REST framework cannot change
+    this.
     """
 
     authentication_classes = (BearerTokenAuthentication, *APIView.authentication_classes)

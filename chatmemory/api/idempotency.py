@@ -112,8 +112,10 @@ def idempotent(handler: Handler, ahead: Callable[[Request, str], None] | None = 
 
 
 def read_key(header: str) -> str:
-    """Return the key in a header Idempotency-Key, with or without quotation marks. Raises
-    InvalidKey for a key that is empty, too long or not printable ASCII.
+    """Return the key from the value of an Idempotency-Key header. If the key is in quotation marks,
+    they are removed.
+
+    Raises InvalidKey for a key that is empty, too long or not printable ASCII.
     """
     text = header.strip()
     if not _KEY.fullmatch(text):

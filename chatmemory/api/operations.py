@@ -1,9 +1,12 @@
 """Decorators of the API's handlers: `reads` for handlers that change nothing, and `changes` for
 handlers that change a conversation.
 
-Both document the handler, and pass it the checked query parameters or body as `parameters`. Each
-operation has an example from `examples.json`; tests/api/test_schema.py checks and writes that file.
-A change accepts If-Match and Idempotency-Key.
+Both decorators describe the handler in the OpenAPI document. They pass the checked query parameters
+or body to the handler, as `parameters`. `changes` also makes the handler accept the header
+Idempotency-Key.
+
+Each operation has an example from `examples.json`. tests/api/test_schema.py checks and writes that
+file.
 """
 
 from __future__ import annotations

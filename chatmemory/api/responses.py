@@ -1,5 +1,5 @@
-"""Serializers for the bodies of responses. They turn query rows and results of services into JSON
-with links.
+"""Serializers for the bodies of responses. They make JSON, with links, from the rows of queries and
+from the results of services.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class MessageField(serializers.Field):  # type: ignore[type-arg]  # not generic 
 
 @extend_schema_field(FORMATTED_MESSAGES)
 class RenderedField(serializers.Field):  # type: ignore[type-arg]  # not generic at run time
-    """Messages that are already rendered in the requested format."""
+    """A field of a serializer, for messages that are already rendered in the requested format."""
 
     def to_representation(self, value: JsonValue) -> JsonValue:
         return value
@@ -160,9 +160,10 @@ class MemoryPageSerializer(Json):
 
 
 class OfTable(Json):
-    """Base class of serializers for the rows of a `table`.
+    """Base class of serializers for the rows of one table, the model `table`.
 
-    The JSON has the fields of the class, and the columns that plug-ins declared for the table.
+    The JSON has the fields of the subclass, and the table's declared columns (see `Column`) that
+    the API shows.
     """
 
     table: ClassVar[type[Model]]
@@ -247,7 +248,7 @@ class LossSerializer(Json):
 
 
 def lost_of_request() -> LossSerializer:
-    """Return the field that lists the details that could not be read from a request's messages."""
+    """Return a field that lists the parts of a request's messages that could not be read."""
     return LossSerializer(
         many=True,
         help_text=f"Parts of the messages that could not be read, at most {PAGE_MAX} entries. "
@@ -292,10 +293,9 @@ class ChangeSerializer(Json):
     after = TotalsSerializer()
 
     def to_representation(self, change: ChangeResult) -> JsonDict:
-        """Return the JSON of a change. It is written out by hand, which takes a tenth of the time
-        of serializer fields.
+        """Return the JSON of a change, without use of the serializer's fields.
 
-        A response may have a thousand changes.
+        The fields would take ten times as long, and a response may have a thousand changes.
         """
         return {
             "kind": str(change.kind),
@@ -436,8 +436,8 @@ def window_head(
     window: WindowView,
     more: Mapping[str, object] | None = None,
 ) -> WindowHeadSerializer:
-    """Return the details of a window without its messages. `more` has further members, such as a
-    provider's objections.
+    """Return a serializer with the details of a window, but without its messages. `more` has values
+    for further fields, such as `findings`.
     """
     return WindowHeadSerializer(
         {
@@ -518,7 +518,7 @@ class StepDetailSerializer(StepSerializer):
     receipt = ReceiptLineSerializer(many=True, help_text=_RECEIPT)
 
     def get_fields(self) -> dict[str, AnyField]:
-        """Add the fields that plug-ins declare."""
+        """Return the fields of the class and those that rooms add (see `Room.step_fields`)."""
         step_fields = (room.step_fields() for room in rooms())
         return {
             **super().get_fields(),

@@ -32,7 +32,7 @@ class Caption:
     - `event`: what happened.
     - `gain`, `loss`: what memory gained and lost, such as `+85 tokens` and `2 messages left memory,
       −60 tokens`.
-    - `detail`: the reasons.
+    - `detail`: why the messages left, or another remark, such as `It fits.`
     """
 
     event: str

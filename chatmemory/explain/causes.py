@@ -24,17 +24,19 @@ class Cause:
     """The words for one reason why messages leave memory. Words in braces, such as `{messages}`,
     are gaps that functions of this module fill.
 
-    Some messages leave because of another message: a tool result leaves because its tool call left.
-    The fields call this message the *other message*.
+    Some messages leave because of another message, called the *other message* below. For a tool
+    result, this is its tool call.
 
     - `short`: a few words, such as `memory was full`.
-    - `sentence`: a sentence about the past; `conditional` is the same for simulations.
-    - `beside`: a few words that name the other message. If it is unknown, `short` is used.
-    - `listed`: the words of a caption for all messages that left for this reason.
-    - `line`: the words after a message in a receipt. If empty, `beside` is used.
-    - `detail`: a sentence that names the other message, for the answers of *Why?* on pages.
-    - `other`: the words for the other message in `detail` and `listed` if it is unknown, such as `a
-      call`.
+    - `sentence`: a sentence about a change in the past.
+    - `conditional`: the sentence about a simulated change. If empty, `sentence` is used.
+    - `beside`: a few words that name the other message. If `beside` is empty or the other message
+      is unknown, `short` is used.
+    - `listed`: the words in a caption for all messages that left for this reason.
+    - `line`: the words after the name of a message in a receipt. If empty, `beside` or `short` is
+      used.
+    - `detail`: a sentence for the answers of *Why?* on pages. It may name the other message.
+    - `other`: the words for an unknown other message in `detail` and `listed`, such as `a call`.
     """
 
     short: str

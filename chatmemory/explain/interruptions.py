@@ -13,14 +13,16 @@ LISTED_CALLS = 3
 
 
 def state_of(call: InterruptedCall) -> str:
-    """Return the state of an incompletely answered tool call: `waiting for results` if no other
-    message came after it, else `interrupted: 1 of 2 results came`.
+    """Return the state of an interrupted tool call. This is `waiting for results` if no message
+    follows the call and its results, else `interrupted: 1 of 2 results came`.
     """
     return "waiting for results" if call.is_last else f"interrupted: {results_of(call)}"
 
 
 def results_of(call: InterruptedCall) -> str:
-    """Return how many results of a tool call have come, such as `1 of 2 results came`."""
+    """Return how many results of an interrupted tool call have come, such as `1 of 2 results came`.
+    If all have come, return `its results have other tool call IDs`.
+    """
     if len(call.results) == call.calls:
         return "its results have other tool call IDs"
     came = len(call.results) or "none"

@@ -1,4 +1,4 @@
-"""Receipts: the arithmetic of a step, line by line, in the order in which it was decided."""
+"""Receipts: sums that show, line by line, how a step changed the size of memory."""
 
 from __future__ import annotations
 
@@ -53,9 +53,10 @@ Receipt = Sequence[ReceiptLine]
 
 
 def receipt(change: ChangeResult) -> Receipt:
-    """Return the receipt of a change, in the order in which things happened. Returns an empty
-    receipt if no installed policy decided the change, and for a change that needs no sum, such as a
-    clear.
+    """Return the receipt of a change, in the order in which messages arrived and left.
+
+    Returns an empty receipt if the change has no policy, or a policy that is not installed. The
+    receipt is also empty for a change that needs no sum, such as a clear.
 
     The first line and all `plus` and `minus` lines add up to the last line. Lines of kind `over`
     and `ahead` show the sum so far.
@@ -67,8 +68,8 @@ def receipt(change: ChangeResult) -> Receipt:
 
 
 def shortened(lines: Receipt) -> Receipt:
-    """Return a receipt that is not too long. In a very long receipt, the middle lines are replaced
-    by one line with their sum.
+    """Return the receipt with at most 46 lines. In a longer receipt, the lines between the first 40
+    and the last 5 are replaced by one line with their sum.
     """
     left_out = lines[SHORT_HEAD:-SHORT_TAIL]
     if len(left_out) <= 1:
@@ -99,9 +100,9 @@ def exceeded(lines: Receipt, seq: int) -> ReceiptLine | None:
 
 
 def is_ahead(lines: Receipt, seq: int) -> bool:
-    """Return whether a message left although memory was within its limit.
+    """Return whether the message `seq` left when memory was already back within its limit.
 
-    This happens if the policy trims to less than its limit, once the limit is exceeded.
+    This happens if the policy trims memory further than to its limit, such as to 60 % of the limit.
     """
     kinds = [line.kind for line in _before(lines, seq) if line.kind in ("over", "ahead")]
     return kinds[-1:] == ["ahead"]

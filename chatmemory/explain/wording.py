@@ -1,4 +1,4 @@
-"""Words and formats of numbers that all explanations share. The words for reasons are in
+"""The words and number formats that all explanations share. The words for reasons are in
 `causes`.
 """
 
@@ -113,9 +113,9 @@ def system_share(budget: Budget) -> str:
     """Return a sentence about the share of the system message: `The system message takes 63 % of
     the limit: 748 tokens remain for other messages`.
 
-    If the window is over its limit, the sentence has the tokens of the system message, not a
-    percentage. Without remaining tokens, it is: `The system message needs 1,252 tokens, the limit
-    is 1,000: no token remains for other messages`.
+    If the window is over its limit, the share is in tokens: `takes 252 of the limit’s 1,000
+    tokens`. If no tokens remain for other messages, the sentence is: `The system message needs
+    1,252 tokens, the limit is 1,000: no token remains for other messages`.
     """
     limit = budget.limit or 0
     if not budget.remaining:
@@ -145,8 +145,8 @@ def decapitalized(words: str) -> str:
 
 
 def seqs(numbers: Sequence[int]) -> str:
-    """Return numbers of messages as text: `#26`, `#26 and #27`, or `#26, #27 and #30`. More than
-    four become `#26 to #40` or `#26, #28, #31 and 5 more`.
+    """Return message numbers as text: `#26`, `#26 and #27`, or `#26, #27 and #30`. More than four
+    numbers become `#26 to #40` if they are consecutive, else `#26, #28, #31 and 5 more`.
     """
     names = [named(number) for number in numbers[:LISTED_SEQS]]
     if len(numbers) > LISTED_SEQS:
@@ -164,10 +164,10 @@ def policy_name(policy: Policy | None) -> str:
 
 def policy_words(policy: Policy | None, before: Policy | None = None) -> str:
     """Return a policy with its limit and options: `Token window 1,000, trimmed to 60 % when full`.
-    For None, the text begins with `the client’s own`.
+    For None, return `the client’s own, so the client decides what memory holds`.
 
-    If the previous policy `before` is given, its options that `policy` lacks follow as `no longer
-    …`. A changed estimator is also named.
+    If the previous policy `before` is given, the changes follow. An option that only `before` has
+    becomes `no longer …`. A changed estimator is also named.
     """
     if policy is None:
         return "the client’s own, so the client decides what memory holds"

@@ -1,9 +1,9 @@
 """Keeps an account of the records in a conversation's file, so that no record is dropped silently.
 
-A reader gets its records from an `Account`. It marks the records from which it reads a message, and
-the records that it refuses or reports as lost. At the end, each record without a mark is reported
-as a loss if it has words that are in no message. Record types that the format lists as having no
-words are left out.
+A reader gets its records from an `Account`. The reader marks the records from which it reads a
+message, and the records that it refuses or reports as lost. At the end, `Account.losses` searches
+the records for words that are in no message. Records that are already refused or reported are
+skipped.
 """
 
 from __future__ import annotations
@@ -72,8 +72,10 @@ class Places:
         return where if self._line is None else f"{line_name(self._line)}, {where}"
 
     def of_value(self, n: int = 0) -> str:
-        """Return the position of the JSON value with index `n` in a file, such as "line 5". If the
-        file is one document, return ".", or the path of the conversation in a list, such as ".[3]".
+        """Return the position of the JSON value with index `n` in a file, such as "line 5".
+
+        If the file is one document, the position is ".". If the value is an item of a list, the
+        position is the path of the item, such as ".[3]".
         """
         if n < len(self.numbers):
             return line_name(self.numbers[n])
@@ -106,10 +108,10 @@ def _step(name: str) -> str:
 
 
 class Account(Sequence[JsonValue]):
-    """The records of one conversation. Each record has a mark that says what a reader did with it:
-    read, refused or reported as lost.
+    """The records of one conversation. A reader marks each record that it read, refused, reported
+    as lost, or left to another account.
 
-    Only a call of a method such as `read` sets a mark. To iterate over the records sets no mark.
+    Only a call of a method such as `read` sets a mark. Iterating over the records sets no mark.
     """
 
     def __init__(self, records: Sequence[JsonValue], places: Places | None = None) -> None:
@@ -137,10 +139,10 @@ class Account(Sequence[JsonValue]):
         return isinstance(self._records, Packed)
 
     def each(self, order: Iterable[int] | None = None) -> Iterator[tuple[int, JsonValue]]:
-        """Yield each record with its index, in the given `order` of indexes, or without one in the
-        order of the file.
+        """Yield each record with its index, in the order of the file. If `order` is given, only the
+        records with the indexes in `order` are yielded, in that order.
 
-        The attribute `at` is the index of the last yielded record.
+        The attribute `at` is the index of the current record, and None at the end.
         """
         if order is None:
             for n, record in enumerate(self._records):

@@ -3,11 +3,12 @@
 Source of the shapes: Anthropic's API reference, Messages.
 
 - An item of `messages` from the user may have tool results. Each tool result becomes a message, and
-  the text of the item another message.
-- An item of the assistant may have results of tools that ran at Anthropic or on an MCP server. It
-  becomes several messages: a tool call, its tool result, and the text after it. A JSON result
-  becomes JSON text, without its encrypted parts.
-- An item of the system that only changes the tools has no text. It becomes a custom message.
+  the text of the item becomes another message.
+- An item of the assistant may have results of tools that ran at Anthropic or on an MCP server. Such
+  an item becomes several messages: a tool call, its tool result, and the text after it. A JSON
+  result becomes JSON text, without its encrypted parts.
+- An item with the role `system` that only changes the tools has no text. It becomes a custom
+  message.
 """
 
 from __future__ import annotations

@@ -58,8 +58,8 @@ class SessionBuilder:
         self._prompts[position] = tokens
 
     def clear(self, positions: Iterable[int]) -> None:
-        """Note that the agent cleared the tool results at these positions, but only in its window:
-        the messages keep their texts.
+        """Record that the agent cleared the tool results at these positions in its window. The
+        messages keep their texts.
         """
         self._cleared.update(dict.fromkeys(positions, len(self.messages)))
 

@@ -2,11 +2,12 @@
 
 - Each record names its parent record, and has one content block. Records with the same `message.id`
   are one answer.
-- A record that marks a boundary, and the summary after it, are a compaction.
+- A compaction is a record with the subtype `compact_boundary`, and the summary after it.
 - If the user went back and asked something else, the tree of records has a fork. The path to the
-  last record is the conversation, and each other path is a branch.
+  last record is the conversation. Each other path is a branch, up to 20 branches.
 
-Source of the shapes: files of Claude Code 2.0.76 to 2.1.42, and test files of other readers.
+Source of the shapes: files of Claude Code 2.0.76 to 2.1.42, and test files of other programs that
+read them.
 """
 
 # Long: one format: the tree of records, and the messages of a path through it.
@@ -115,8 +116,8 @@ def _may_be_record(value: JsonValue) -> bool:
 def find_each(value: JsonValue) -> list[RawTranscript]:
     """Return the sessions of a file, each with its records.
 
-    Records with different session ids are one session if a record of one session has its parent in
-    the other.
+    A session may have several session ids. Two ids belong to one session if a record with one id
+    has a parent with the other id.
     """
     found = find(value)
     records = found.turns if found else ()

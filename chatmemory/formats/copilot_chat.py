@@ -5,7 +5,7 @@ is only read.
 
 For one answer, an agent calls the model in several rounds. `result.metadata` has the rounds, with
 tool calls and results. `response` has the answer as displayed. Source of the shapes: an export of
-version 0.32.3 that its author has published, and readers of other programs.
+version 0.32.3, published by its author, and the code of other programs that read such exports.
 """
 
 from __future__ import annotations

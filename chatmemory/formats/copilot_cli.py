@@ -69,7 +69,9 @@ def find(value: JsonValue) -> RawTranscript | None:
 
 
 def is_record(value: JsonValue) -> bool:
-    """Return whether a value is an event: it has a type, its data, and an id or a time."""
+    """Return whether a value is an event: it has a type, its data, and an id or a time. Events of
+    type `abort` and `result` need only a time.
+    """
     if not isinstance(value, dict) or not isinstance(value.get("type"), str):
         return False
     if value["type"] in ("abort", "result"):
@@ -105,8 +107,9 @@ _BESIDE = Beside(
 
 
 def content_of(record: JsonValue) -> JsonValue:
-    """Return the parts of an event that have words of people, models or tools; None if the type of
-    the event is unknown. Words there that are in no message are reported as lost.
+    """Return the parts of an event that have words of people, models or tools. Empty if events of
+    its type have no such words, None if the type is unknown. If words of these parts are in no
+    message, the words are reported as lost.
     """
     kind = type_in(record)
     if kind in SILENT:

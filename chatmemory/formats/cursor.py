@@ -56,8 +56,11 @@ def _is_message(value: JsonValue) -> bool:
 
 
 def content_of(record: JsonValue) -> JsonValue:
-    """Return the parts of a record that have words: its blocks, without the time that Cursor writes
-    before a question. Words there that are in no message are reported as lost.
+    """Return the parts of a record that have words: the content of its message, and its other
+    properties. The time and the tags that Cursor writes around a question are left out. None if the
+    type of the record is unknown.
+
+    If words of these parts are in no message, the words are reported as lost.
     """
     if record.get("type") not in (None, "turn_ended", "message"):
         return None

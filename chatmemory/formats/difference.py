@@ -132,8 +132,10 @@ def _json_of(texts: Texts) -> JsonDict:
 
 
 def difference(written: JsonValue, original: JsonValue, texts: Texts) -> JsonDict | None:
-    """Return how the original differs from the written value; None if they are equal. `texts` is
-    the result of `sources_of` for the message.
+    """Return how the value `original` differs from the value `written`, or None if they are equal.
+
+    `original` is the JSON from which a message was read. `written` is the JSON that a writer makes
+    of this message. `texts` is the result of `sources_of` for the message.
     """
     first = _Difference(texts)
     found = first.of(written, original, "")
@@ -375,8 +377,10 @@ class _Applied:
 
 
 def names_in(difference: JsonValue) -> list[str]:
-    """Return the names of what differs, each once: names of properties, and kinds (roles or types)
-    of list items.
+    """Return the names of the parts that differ, according to a stored difference. Each name is
+    returned once.
+
+    A property is named by its key, and a list item by its kind (its role or type).
     """
     names: dict[str, None] = {}
     waiting = [("", difference)]

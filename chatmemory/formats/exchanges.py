@@ -122,7 +122,8 @@ def format_around(
 def parse_any(turns: Sequence[JsonValue], after: Iterable[ChatMessage] = ()) -> Transcript:
     """Return the messages read from a list of JSON values, whose format is detected.
 
-    Results may answer tool calls of the earlier messages in `after`. Raises UnreadableTranscript.
+    `after` has the earlier messages of the conversation. Tool results in the list may answer tool
+    calls of these messages. Raises UnreadableTranscript.
     """
     return _format_in(turns).parse(turns, after)
 

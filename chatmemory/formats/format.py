@@ -20,8 +20,8 @@ class Loss:
 
     - `where`: the position in the conversation, such as "message 3".
     - `what`: the detail.
-    - `turn`: the index of the JSON value in the list of messages, or None if unknown. Of several
-      values with this loss, it is the first.
+    - `turn`: the index of the JSON value with the loss in the list of messages, or None if unknown.
+      If several values have the same loss, this is the index of the first value.
     - `place`: the position in the file, such as "line 5".
     """
 
@@ -33,8 +33,8 @@ class Loss:
 
 @dataclass(frozen=True)
 class SkippedTurn:
-    """An item of the list of messages that cannot be read. `turn` is its index, and `why` the
-    reason. The other items are read.
+    """An unreadable item of the list of messages. `turn` is the index of the item, and `why` is the
+    reason. The other items of the list are read.
     """
 
     turn: int
@@ -43,8 +43,8 @@ class SkippedTurn:
 
 @dataclass(frozen=True)
 class Response:
-    """An item of the list of messages that is a provider's answer. `turn` is the item, and `about`
-    has the provider's data about the answer, such as token usage.
+    """A provider's answer, as an item of the list of messages. `turn` is the message as JSON, and
+    `about` has the provider's data about the answer, such as token usage.
     """
 
     turn: JsonValue
@@ -205,8 +205,9 @@ NOT_KNOWN = "not known"
 class Kinds:
     """The types of a format's records. `of` returns the type of a record.
 
-    `silent` has the types of records without words of people, models or tools. The value of each
-    type is the newest version of the program that is known to write the type, or `NOT_KNOWN`.
+    `silent` has the types whose records have no words of people, models or tools. A key is such a
+    type, and its value is the newest version of the program that is known to write this type, or
+    `NOT_KNOWN`.
     """
 
     of: Callable[[JsonValue], str]

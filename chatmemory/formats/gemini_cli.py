@@ -68,8 +68,9 @@ def is_record(value: JsonValue) -> bool:
 
 
 def content_of(record: JsonValue) -> JsonValue:
-    """Return the parts of a record that have words: content, thoughts, arguments and results. Words
-    there that are in no message are reported as lost.
+    """Return the parts of a record that have words: content, thoughts, arguments and results. None
+    if the type of the record is unknown. If words of these parts are in no message, the words are
+    reported as lost.
     """
     if not type_of(record).startswith(("$", "user", "gemini", "none")):
         return None

@@ -90,8 +90,8 @@ def first_in(value: JsonMap, *names: str) -> JsonValue:
 
 
 def name_of(value: JsonMap, *keys: str) -> str | None:
-    """Return the first of these properties that can be a conversation's id: a text or a number.
-    None if there is none.
+    """Return, as text, the first of the properties `keys` that can be a conversation's id: a text
+    that is not empty, or a whole number. None if there is no such property.
     """
     for key in keys:
         found = value.get(key)

@@ -2,9 +2,10 @@
 
     {"info": {"id": …, …}, "messages": [{"info": {"role": …, …}, "parts": [{"type": …, …}, …]}, …]}
 
-- The parts of an answer come from one or more model calls: thoughts, text and tools. The part of a
+- The parts of an answer (thoughts, text and tools) come from one or more model calls. The part of a
   tool also has the tool's result.
-- A message with a part `compaction`, and the answer `summary` after it, are a compaction.
+- A compaction is a message with a part of type `compaction`, and the answer with `"summary": true`
+  after it.
 - Messages that the user reverted are a branch.
 
 Source of the shapes: anomalyco/opencode, packages/opencode/src/session/message-v2.ts,
@@ -58,8 +59,8 @@ def is_empty(value: JsonValue) -> bool:
 
 
 def content_of(record: JsonValue) -> JsonValue:
-    """Return the parts of a record that have words: texts, thoughts, arguments and results. Words
-    there that are in no message are reported as lost.
+    """Return the parts of a record that have words: texts, thoughts, arguments and results. If
+    words of these parts are in no message, the words are reported as lost.
     """
     if "info" not in record:
         return _OF_A_SESSION.without(record)

@@ -101,16 +101,18 @@ def _is_of_openhands(event: JsonDict) -> bool:
 
 
 def content_of(event: JsonValue) -> JsonValue:
-    """Return the parts of an event that have words of people, models or tools. Events of the types
-    in `SILENT` have none.
+    """Return the properties of an event that may have words of people, models or tools. Return
+    `NOTHING` for events of the types in `SILENT`.
 
-    Words there that are in no message are reported as lost.
+    Words in these properties that are in no message are reported as lost.
     """
     return NOTHING if type_of(event) in SILENT else _BESIDE.without(event)
 
 
 def type_of(event: JsonValue) -> str:
-    """Return the kind of an event, or in version 0 its action or observation."""
+    """Return the `kind` of an event. In version 0 of OpenHands, return its `action` or
+    `observation`. Return "none" if the event has none of these names.
+    """
     named = ("kind", "action", "observation")
     return next((each for name in named if isinstance(each := event.get(name), str)), "none")
 

@@ -95,8 +95,8 @@ _NEEDED = {
 def find(value: JsonValue) -> RawTranscript | None:
     """Return the conversation in a value, or None if the value is in another format.
 
-    The value is a list of messages, or a span: as a whole or only its attributes. At least one
-    message must have a part in the shape of these conventions.
+    The value is a list of messages, a whole span, or only the attributes of a span. At least one
+    message must have a part in the shape of OpenTelemetry's conventions.
     """
     if is_list(value):
         return RawTranscript(None, value) if any(map(_is_message, value)) else None

@@ -23,9 +23,9 @@ BLOCKS = 3  # unpacked at a time
 class Packed(Sequence[T]):
     """A list whose items are pickled, and compressed in blocks.
 
-    Only a few blocks stay uncompressed, so go through the items in order. An item is a copy: a
-    change of the copy does not change the list. An item that was replaced by assignment is not
-    compressed.
+    Reading an item decompresses its block. Go through the items in order, because only a few
+    decompressed blocks are kept. A change of an item is not stored until you assign the item to its
+    index. If its block is compressed already, an assigned item stays uncompressed.
     """
 
     def __init__(self, items: Iterable[T] = ()) -> None:

@@ -97,8 +97,8 @@ def detail_of(content: ImageContent) -> str:
 
 
 def media_of(content: Content | None) -> tuple[str, Media] | None:
-    """Return the kind of a content, such as "image", and its media. None for a text, and for media
-    without data and URL.
+    """Return the kind of a content, such as "image", and its media. None if the content has no
+    media, and for media that have neither data nor a URL.
     """
     match content:
         case ImageContent(image=media):
@@ -135,11 +135,11 @@ def url_of(media: Media) -> str | None:
 
 
 class PartWriter(Writer):
-    """Base class that writes contents as parts. A subclass writes media, and texts if their parts
-    differ from `{"type": "text", "text": …}`.
+    """Base class that writes contents as parts. A subclass implements `media`. It also overrides
+    `text` if its text parts differ from `{"type": "text", "text": …}`.
 
-    `levels` are the detail levels of images in the format. With `has_both`, a part can have both
-    the URL and the data of media.
+    `levels` are the detail levels that images can have in the format. With `has_both`, a part can
+    have both the URL and the data of media.
     """
 
     levels: ClassVar[Collection[DetailLevel]] = tuple(_DETAILS.values())  # of images
@@ -179,8 +179,8 @@ class PartWriter(Writer):
         return part
 
     def lose_of_media(self, content: Content | None, kind: str, media: Media) -> None:
-        """Record a loss for each detail of written media that the format cannot express, such as a
-        detail level.
+        """Record a loss for each property of media that the format cannot express. Examples are the
+        detail level of an image, and a URL beside inline data.
         """
         if isinstance(content, ImageContent):
             if content.detail_level not in self.levels:
@@ -256,8 +256,8 @@ class TurnReader(Reader):
     def joined(self, turn: JsonDict, found: Parts) -> Iterator[ReadMessage]:
         """Yield the messages that were read from one JSON value, `turn`.
 
-        `found` has each message, with the parts from which it was read. The first message also
-        keeps the other properties of the value.
+        `found` yields each message with the parts from which it was read. Properties of `turn`
+        other than the role and the parts are kept with the first message only.
         """
         name, value = self.within_turn, turn
         for place, (message, parts) in enumerate(found):
@@ -350,8 +350,8 @@ class TurnWriter(PartWriter):
         """Add the parts of `value` to the previous value `last`, and return whether they were
         added.
 
-        Both values must have the same role. Parts are added if `joins` is True, or if both values
-        end with tool results, because providers want results together.
+        Nothing is added if the roles differ, or if a value has no list of parts. Otherwise, the
+        parts are added if `joins` is True, or if both values end with tool results.
         """
         name = self.within_turn
         parts, more = last.get(name), value.get(name)

@@ -1,7 +1,7 @@
-"""Base classes of readers and writers, which convert a conversation message by message and record
-each loss.
+"""Base classes that read and write conversations, one message at a time, and record each loss.
 
-`two_way` makes a format of a reader and a writer. `Calls` matches tool results with tool calls.
+`two_way` returns the format of a reader class and a writer class. `Calls` matches tool results with
+tool calls.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ class ReadMessage:
     - False: no, because each was read from its own value.
     - None: the writer decides.
 
-    `response` is the provider's data about the answer, such as token usage. These data are kept,
-    but not sent back.
+    `response` is the provider's data about an answer, such as token usage, or None. These data are
+    kept in the message's attributes, but are not written.
     """
 
     message: ChatMessage
@@ -84,12 +84,13 @@ class _Conversion:
 
 
 class Reader(_Conversion, ABC):
-    """Base class that reads the messages of one conversation from a list of JSON values, called
-    turns. A subclass reads one turn. `turn` is the word for a turn in errors, such as "a message".
+    """Base class that reads the messages of one conversation from a list of JSON values. A subclass
+    implements `read`, which reads one value. `turn` is the name of a value in errors, such as "a
+    message".
 
     Details that have no field in a message are kept in its attributes, under the name of the
-    format. Only the difference between the value that was read and the value that `writer` would
-    write is kept (see `difference`). Readers without a writer keep no details.
+    format. They are stored as the difference between the original value and the value that `writer`
+    writes (see `difference`). Without a `writer`, this base class keeps no details.
     """
 
     writer: ClassVar[type[Writer] | None] = None

@@ -70,8 +70,8 @@ FORMATS: Registry[Format] = Registry(
 
 
 def format_named(name: str) -> Format:
-    """Return the format with this name. Raises InvalidValue, which lists the names of the installed
-    formats.
+    """Return the format with this name. Raises InvalidValue for an unknown name. The error lists
+    the names of the installed formats.
     """
     if name not in FORMATS:
         raise InvalidValue(f"unknown format {name!r}: use one of {', '.join(FORMATS)}")
@@ -79,15 +79,15 @@ def format_named(name: str) -> Format:
 
 
 def format_title(name: str) -> str:
-    """Return what a format is, in words, such as `session of Claude Code`. For a format of another
-    package, this is its name.
+    """Return the title of a format, such as `Claude Code session`. For a format of another package,
+    return its name.
     """
     return _BUILT_IN.get(name, name)
 
 
 def readable_formats() -> dict[str, Format]:
-    """Return the formats that can be read, by name. Formats that are only written, as text for
-    people, are left out.
+    """Return the formats that can be read, by name. Text formats, such as `markdown`, are left out,
+    because they are only written.
     """
     return {name: each for name, each in FORMATS.items() if not each.is_text}
 

@@ -1,10 +1,12 @@
 """Finds runs among model calls. A run is a series of calls that belong to one conversation.
 
 The request of a call has all messages so far. The next call of the run begins with the same
-messages and the answer. Messages are compared by content: details are ignored that a client may
-change when it sends a message back. These are thinking, attributes, call ids, the JSON spelling of
-arguments, empty texts, and missing names. System messages are ignored, too, so that a changed
-system message does not split a run.
+messages and the answer.
+
+Messages are compared without the details that a client may change when it sends a message back.
+These details are thinking, attributes, call ids, tool names of results, the JSON spelling of
+arguments, and whitespace around texts. System messages are ignored, too, so that a changed system
+message does not split a run.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ NEWEST = 20  # the most runs with an equal last message that are compared with a
 
 
 def digests_of(messages: Iterable[ChatMessage]) -> list[bytes]:
-    """Return a digest for each message but the system messages. Equal digests mean equal
+    """Return a digest for each message, except for system messages. Equal digests mean equal
     content.
     """
     return [digest_of(each) for each in messages if not isinstance(each, SystemMessage)]
@@ -153,12 +155,11 @@ class Runs:
 
 
 def ends(digests: Sequence[bytes]) -> set[bytes]:
-    """Return the digests by which `Runs` finds a run: those of the last two messages in its last
-    call.
+    """Return the digests by which `Runs` finds a run: those of the last two messages in the run's
+    last call. For one or two messages, only the last digest is returned.
 
-    `digests` are those of all messages in the call. The last message alone is not enough, because a
-    client may change the answer. For a call of up to two messages, only the last digest is
-    returned.
+    `digests` has the digests of all messages in that call. The message before the last is included,
+    because a client may change the last message, an answer.
     """
     return {*digests[-2:]} if len(digests) > 2 else {*digests[-1:]}
 

@@ -53,8 +53,8 @@ class SessionReader(ABC):
 
     @classmethod
     def parse(cls, turns: Sequence[JsonValue], after: Iterable[ChatMessage] = ()) -> Transcript:
-        """Return the session read from all records, in the order of the file. Tool results may
-        answer tool calls of the earlier messages in `after`.
+        """Return the transcript of a session. All its records are read, in the order of the file.
+        Tool results may answer tool calls of the earlier messages in `after`.
         """
         return cls().read_all(turns, range(len(turns)), after)
 
@@ -103,8 +103,8 @@ class SessionReader(ABC):
     def miss(self, what: str, times: int = 1, *records: int) -> None:
         """Record that the detail `what` was lost, `times` times. Equal losses are counted together.
 
-        `records` are the indexes of the records with the loss; by default, it is the current
-        record. Before the first record, a loss concerns the whole session.
+        `records` are the indexes of the records with the loss. By default, the current record has
+        the loss, or the whole session if no record was read yet.
         """
         if times:
             at_hand = (self._turn,) if self._is_reading else ()
@@ -133,7 +133,9 @@ class SessionReader(ABC):
         return self.built.add(message, by_program)
 
     def account_for_record(self) -> None:
-        """Mark the current record as read, because a message was made from it."""
+        """Mark the current record as read in the session's `Account`. `add` does this for each
+        message.
+        """
         if self._account:
             self._account.read(self._turn)
 
@@ -155,8 +157,8 @@ class SessionReader(ABC):
         return place
 
     def close(self, id: str | None) -> None:
-        """End the message of the answer with this id. A later part with the same id begins another
-        message.
+        """Let the next part of a model's answer begin a new message. `id` is the id of the answer.
+        If it is None, nothing happens.
         """
         if id is not None:
             self._answers.pop(id, None)

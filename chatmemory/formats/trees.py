@@ -85,9 +85,9 @@ def format_of_tree(
 
     - `find`: returns a conversation whose values are the nodes of the tree.
     - `reader`: reads the values in the nodes.
-    - `content_of`: returns the part of a value that has text. A path that ends with a value without
-      text is no branch.
-    - `is_empty`: returns whether a conversation has no messages.
+    - `content_of`: returns the part of a value that has content, such as text. Values without
+      content at the end of a branch are left out.
+    - `is_empty`: returns whether a JSON value is a conversation without messages.
     """
     reader.format = name
 

@@ -30,8 +30,8 @@ LOOKED_AT = 20  # the lines of a JSON Lines file that decide about its format
 
 @dataclass(frozen=True)
 class Reading:
-    """The result of reading a file: its format, its conversations in order, and what could not be
-    read.
+    """The result of reading a file: its format, and its conversations in order. `refused` has the
+    conversations and lines that could not be read.
     """
 
     format: str

@@ -1,8 +1,9 @@
 """Checks that the words of a file's records are in the messages that were read from them.
 
-Every string of four letters or more in a record must be in a text, a thought, an argument or a
-result of a message. Attributes do not count, because they are neither searched nor shown. A string
-that is in none of them is reported as a loss (see `chatmemory.formats.account`).
+A string has words if it has four letters or more, and is no id, date, URL or the like. Each string
+with words must be in a text, a thought, a tool call or a tool result of a message. Attributes do
+not count, because they are neither searched nor shown. A string that is in no message is reported
+as a loss (see `chatmemory.formats.account`).
 """
 
 from __future__ import annotations

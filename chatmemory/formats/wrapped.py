@@ -1,5 +1,5 @@
-"""Lists of messages under other names, such as `{"conversation": [message, …]}` or `{"history":
-[…]}`. This format is only read.
+"""Objects with a list of messages under `conversation`, `history` or `chat_history`, such as
+`{"history": [message, …]}`. This format is only read.
 
 The messages may be in any format that this library reads.
 """

@@ -12,7 +12,9 @@ logger = logging.getLogger(__name__)
 
 
 def tell(memory: ChatMemory, losses: Iterable[Loss]) -> None:
-    """Log the details of a framework's messages that a memory could not keep."""
+    """Log a warning for each loss. A loss is a detail of a framework's message that the memory
+    could not store.
+    """
     for loss in losses:
         logger.warning(
             "memory %r could not store a part of a message, %s: %s",

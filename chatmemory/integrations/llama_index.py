@@ -59,7 +59,9 @@ class LlamaIndexMemory(BaseMemory):
 
     @property
     def tools(self) -> list[BaseTool]:
-        """The tools for the agent: `search_history` if it was requested, else none."""
+        """The tools for the agent. The list has the tool `search_history` if the field
+        `search_history` is True, else it is empty.
+        """
         return [_search_tool(self.memory)] if self.search_history else []
 
     @classmethod

@@ -100,7 +100,9 @@ class ChatMemoryCapability(AbstractCapability[AgentType]):
         return None if isinstance(self.memory, ChatMemory) else _NO_CONVERSATION
 
     def get_toolset(self) -> FunctionToolset[AgentType] | None:
-        """Return the toolset with the tool `search_history`, or None if it was not requested."""
+        """Return a toolset with the tool `search_history`. None if the field `search_history` is
+        False.
+        """
         if not self.search_history:
             return None
 
@@ -112,8 +114,8 @@ class ChatMemoryCapability(AbstractCapability[AgentType]):
         return FunctionToolset([Tool(search, name=TOOL, description=DESCRIPTION)])
 
     async def for_run(self, ctx: RunContext[AgentType]) -> ChatMemoryCapability:
-        """Return a copy of the capability for one run. The copy remembers which messages of the run
-        were added.
+        """Return a copy of the capability for one run. The copy has the memory of the run's
+        conversation, and remembers which messages of the run it has added.
 
         Raises InvalidValue if `memory` is a callable and the run has no conversation id.
         """

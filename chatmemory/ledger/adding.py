@@ -169,8 +169,10 @@ def _compacted(window: Window, compaction: Compaction, summary: Entry) -> Transi
 
 
 def summarized(recorder: Recorder, summary: str, plan: SummaryPlan, words: Words) -> Transition:
-    """Return the transition that replaces messages of the recorder's window by this summary. `plan`
-    says which messages are replaced.
+    """Return the transition that replaces messages of the recorder's window by this summary.
+
+    `plan` says which messages are replaced. `words` are the project's additions to what counts as a
+    fact: exact terms that the plan appends to the summary are found with them.
 
     Raises MessageNotFound, InvalidMessage, MessageTooLarge, NotCompactable.
     """
@@ -219,8 +221,8 @@ def appended_count(transition: Transition, summary: str, terms: Sequence[str]) -
 def required_policy(
     memory_id: str, policy: Policy | None, advice: str = "set a policy before adding to it"
 ) -> Policy:
-    """Return the policy of a conversation. Raises PolicyRequired if there is none: then the client
-    decides the window.
+    """Return `policy`, the policy of a conversation. Raises PolicyRequired if the policy is None,
+    which means that the client decides the window.
 
     `advice` is the end of the error's text.
     """
@@ -247,10 +249,10 @@ def _stored_messages(memory: Memory, messages: Iterable[NewMessage]) -> dict[str
 
 
 def check_client_ids(messages: Iterable[NewMessage]) -> None:
-    """Check that messages with the same client id have the same content.
+    """Check that messages with the same client id have the same content. Called before an import in
+    several transactions, so that the import fails before anything is stored.
 
-    Raises DuplicateClientId. Otherwise, an add in several transactions would raise it after some
-    messages are stored.
+    Raises DuplicateClientId.
     """
     by_client_id: dict[str, list[NewMessage]] = {}
     for each in messages:
@@ -334,7 +336,7 @@ def counted_ahead(memory_id: str, messages: Iterable[ChatMessage]) -> tuple[str 
     """Count the tokens of messages as `count_ahead` does. Returns the name of the conversation's
     estimator, and the number of messages in its window.
 
-    For an unknown id, they are None and 0.
+    Returns `(None, 0)` for an unknown id.
     """
     name, count = sql.estimator_and_count(memory_id) or (None, 0)
     count_all(messages, name if name and is_known(name) else configuration().ESTIMATOR)
@@ -355,8 +357,8 @@ def is_counted_quickly(messages: Iterable[ChatMessage]) -> bool:
 class Recount:
     """A window whose messages were counted by a new estimator, before the conversation is locked.
 
-    The message objects of `entries` remember the new counts. `memory` is the conversation's row at
-    that time.
+    The message objects of `entries` remember the new counts. `memory` is the conversation's row,
+    read together with the entries.
     """
 
     memory: Memory

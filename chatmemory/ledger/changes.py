@@ -1,4 +1,4 @@
-"""Defines the result of a change. Simulated changes have the same results as stored changes."""
+"""Defines the result of a change. Simulated and stored changes have results of the same class."""
 
 from __future__ import annotations
 

@@ -244,8 +244,10 @@ class Replacement:
         return align_payloads(self.before, self.payloads, self.by_client)
 
     def is_changed(self, position: int, i: int) -> bool:
-        """Return whether a message has other attributes in the new list, at `position`, than in the
-        old list, at index `i`.
+        """Return whether the new list gives a message other attributes than the old list.
+        `position` is the message's index in the new list, `i` in the old list.
+
+        False if the source of the new list does not tell attributes.
         """
         return self.payloads[position].changes(self.before[i])
 
@@ -455,8 +457,8 @@ def _payload(message: ChatMessage) -> Payload:
 
 
 def remember_payload(message: ChatMessage) -> None:
-    """Compute the comparable content of a message, and keep it in the message object, because lists
-    are often compared.
+    """Compute the `Payload` of a message, by which messages of lists are compared. The message
+    object remembers it, so later comparisons need not compute it again.
     """
     if "_payload" not in message.__dict__:
         message.__dict__["_payload"] = _payload(message)

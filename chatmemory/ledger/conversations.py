@@ -50,8 +50,8 @@ def create(
 def created(
     memory_id: str, policy: Policy | None, labels: dict[str, str], actor: str, note: str = ""
 ) -> Iterator[Recorder]:
-    """Create a conversation, and yield its recorder. What the block records is written at the end
-    of the block.
+    """Create a conversation, and yield its recorder to a `with` block. The changes that the block
+    makes by the recorder are written when the block ends.
 
     The caller has checked the policy and the labels.
     """
@@ -97,8 +97,8 @@ def change(
 
 
 def label(memory_ids: Iterable[str], name: str, value: str, actor: str = "") -> None:
-    """Add a label to conversations, or change its value there, in short transactions. A
-    conversation that is deleted meanwhile is skipped.
+    """Give conversations the label `name` with this value, in short transactions. If a conversation
+    already has the label, its value changes. A conversation that is deleted meanwhile is skipped.
 
     Raises MemoryNotFound, InvalidValue and ImportUnfinished before any conversation is changed.
     """

@@ -96,7 +96,7 @@ def metering_policy(memory_id: str) -> Policy | None:
     """Return the default policy of an id as a policy that only counts, and evicts nothing. Use this
     policy if the client decides the window.
 
-    None if the id has no default policy, or if its kind is not installed.
+    None if the id has no default policy, or if the kind of the default policy is not installed.
     """
     policy = default_policy(memory_id)
     return policy.metering() if can_decide(policy) else None

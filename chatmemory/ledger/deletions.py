@@ -26,8 +26,11 @@ class Deletion(NamedTuple):
     def covers(self, step: int, head: str) -> bool:
         """Return whether the deleted conversation may have had the digest `head` after this step.
 
-        False if the entry lacks the number of steps or the digest. Otherwise True for any digest of
-        a step before the last: the entry does not have these digests.
+        - A step before the last: True, because the audit entry has no digest to compare.
+        - The last step: whether `head` equals the digest in the audit entry.
+        - A later step: False.
+
+        Also False if the audit entry lacks the number of steps or the digest.
         """
         if not isinstance(self.steps, int) or not isinstance(self.head, str):
             return False

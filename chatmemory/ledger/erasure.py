@@ -78,7 +78,8 @@ def delete_all(memory_ids: Iterable[str], actor: str = "") -> None:
 
 
 def finish_deletions() -> list[str]:
-    """Finish interrupted deletions. Returns the ids of these conversations.
+    """Finish interrupted deletions of conversations. Returns the ids of the conversations that were
+    deleted.
 
     Deletions without an audit entry are left as they are: see `unaudited_deletions`.
     """
@@ -91,9 +92,11 @@ def finish_deletions() -> list[str]:
 
 
 def unaudited_deletions() -> list[str]:
-    """Return the ids of conversations that are marked as being deleted, but have no audit entry.
+    """Return the ids of conversations that are marked as being deleted, but have no audit entry for
+    the deletion.
 
-    Somebody may have altered these rows. `verify` reports them, and nothing removes them.
+    Somebody may have altered the rows of these conversations. `verify` reports them, and nothing
+    removes them.
     """
     return [memory_id for memory_id in _begun_deletions() if not _is_audited(memory_id)]
 
@@ -126,11 +129,12 @@ def purge(memory_id: str) -> None:
 
 
 def purge_slice(memory_id: str, model: type[Model], number: str, size: Combinable) -> bool:
-    """Remove the first rows of one table of a conversation that is being deleted: as many as a
-    short transaction can remove. Returns False if nothing is left to remove.
+    """Remove the first rows of a conversation that is being deleted from the table `model`: as many
+    rows as fit in a short transaction. Returns False if no such row is left.
 
-    `number` is the column that orders the rows. `size` is an SQL expression for the work that it
-    takes to remove a row. A new conversation with the same id is not touched.
+    `number` is the column that orders the rows. `size` is an SQL expression for the number of
+    searched characters in a row, which decides how long its removal takes. A new conversation with
+    the same id is not touched.
     """
     with database.atomic():
         if not _being_deleted(memory_id).select_for_update().exists():
@@ -150,8 +154,8 @@ def _being_deleted(memory_id: str) -> QuerySet[Memory]:
 
 
 def known_branches(memory_ids: Iterable[str]) -> list[str] | None:
-    """Return the ids of the branches of conversations. None if a cluster node is down that may have
-    branches.
+    """Return the ids of the branches of conversations, including branches of branches. None if they
+    cannot be read, because the database or a node of its cluster is down.
     """
     with leaving_out_lost_nodes():
         return branches_of(memory_ids)

@@ -14,8 +14,10 @@ from django.utils.crypto import constant_time_compare, salted_hmac
 
 
 def fingerprint(purpose: str, content: Iterable[bytes]) -> str:
-    """Return the fingerprint (a digest with a secret key) of a content, given in parts. Another
-    purpose gives another fingerprint.
+    """Return the fingerprint of `content`, a hexadecimal digest with a secret key. The same content
+    has a different fingerprint for each `purpose`.
+
+    The fingerprint does not depend on how `content` is split into parts.
     """
     (found,) = _fingerprints(purpose, content, [settings.SECRET_KEY])
     return found

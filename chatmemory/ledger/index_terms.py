@@ -45,8 +45,8 @@ def list_term(
 
 @one_snapshot()
 def preview_term(memory_id: str, term: str, *, is_listed: bool) -> ChangeResult | None:
-    """Return what `list_term` would change, or with `is_listed=False`, what `leave_out_term` would
-    change.
+    """Return the result that `list_term` would return, or with `is_listed=False`, the result of
+    `leave_out_term`. Nothing is stored.
 
     Raises the exceptions of these functions.
     """

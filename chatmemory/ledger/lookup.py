@@ -39,8 +39,10 @@ def stored(value: Bytes | None) -> bytes:
 
 
 class StoredId(NamedTuple):
-    """The id of a conversation as `text`. If the stored bytes are no readable text, `text` has them
-    escaped, and `is_readable` is False.
+    """The id of a conversation, as text that can be shown.
+
+    `is_readable` is False if the database does not have the id as UTF-8 text. In `text`, bytes that
+    are not UTF-8 are escaped.
     """
 
     text: str

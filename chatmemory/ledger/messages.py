@@ -51,8 +51,8 @@ def add(
     """Add messages to a conversation in one transaction, each as a step. Returns one result for
     each message.
 
-    A message with a known client id and the same content is not added again: its result has the
-    known seq and no step.
+    A message is not added again if its client id is already stored with the same content. Its
+    result has the seq of the stored message, and no step.
 
     Raises MemoryNotFound, PolicyRequired (the client decides this window), PolicyUnavailable,
     EstimatorUnavailable, VersionConflict, DuplicateClientId, InvalidValue, MessageTooLarge,

@@ -70,8 +70,8 @@ def numbered(
 
 
 def numbered_add(transition: Transition, memory: Memory, window: Window) -> Transition:
-    """Return the transition of an add with numbers for the new message: seq, number of the stay and
-    rank.
+    """Return the transition of an add, with the numbers of the new message filled in: its seq, the
+    number of its stay, and its rank. Ranks order the messages of a window.
 
     If the add changes nothing, the transition is returned unchanged.
     """

@@ -42,8 +42,10 @@ _PROPERTIES = {"attributes", "text"}
 
 
 def overriding(message: ChatMessage, text: str | None = None) -> str:
-    """Return the overrides of a stay as JSON text: the attributes of `message`, and if given,
-    `text` as a placeholder.
+    """Return the overrides of a stay, as JSON text. Overrides are what a window shows instead of
+    the stored values of a message.
+
+    The JSON has the attributes of `message`, and if `text` is given, the text of a placeholder.
     """
     attributes: JsonMap = getattr(message, "attributes", {})
     shown = {"attributes": attributes} | ({} if text is None else {"text": text})
@@ -51,8 +53,10 @@ def overriding(message: ChatMessage, text: str | None = None) -> str:
 
 
 def overriding_text(stub: ChatMessage) -> str:
-    """Return the overrides of a stay as JSON text: the text of `stub`, the placeholder of a cleared
-    tool result.
+    """Return the overrides of a stay that shows `stub`, the placeholder of a cleared tool result,
+    as JSON text.
+
+    The JSON has the text of the placeholder. If the tool result is redacted, it has only a mark.
     """
     return STUB_MARK if is_redacted(stub) else _salted({"text": text_of(stub)})
 

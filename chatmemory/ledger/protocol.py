@@ -172,9 +172,9 @@ def delete_messages(
     memory_id: str, *, actor: str = "", expected_version: int | None = None
 ) -> None:
     """Remove all messages from the window. The history keeps them. For an unknown id, nothing
-    happens.
+    happens, unless `expected_version` is given: then MemoryNotFound is raised.
 
-    Raises VersionConflict. If a version is expected, raises MemoryNotFound for an unknown id.
+    Raises VersionConflict.
     """
     try:
         clear_messages(memory_id, actor=actor, expected_version=expected_version)

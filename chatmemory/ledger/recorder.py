@@ -113,8 +113,8 @@ class Recorder:
         """Record a transition that was decided on the recorder's window, and put the transition's
         policy in force. Returns the result.
 
-        `sent` is the added message, with its client id and time. With `by_client`, the client
-        decided the change, and no policy. `note` is the note of the step.
+        `sent` is the added message, with its client id and time. With `by_client`, a client decided
+        the change, not a policy. `note` is the note of the step.
         """
         if transition.ignored:
             return self._unchanged(transition.change)
@@ -137,8 +137,8 @@ class Recorder:
     def replace(self, transition: Transition, by_client: bool = False) -> ChangeResult:
         """Record a whole new list as the window. Messages that remain in order keep their stays.
 
-        With `by_client`, the list comes from a client that decides its window. If the window
-        becomes the list by a single add, an add is recorded. If the list replaces messages by a
+        With `by_client`, the list comes from a client that decides its window. If a single add
+        turns the window into the list, this add is recorded. If the list replaces messages by a
         summary, a compaction is recorded first, as a separate step.
         """
         check_bounds(transition.after.count, size=0)  # before very long lists are compared
@@ -193,7 +193,9 @@ class Recorder:
         return self._step(transition, Step.Kind.POLICY, note=note)
 
     def set_labels(self, labels: dict[str, str]) -> ChangeResult | None:
-        """Change the labels, as a step. Returns None for equal labels."""
+        """Replace all labels, as a step. Returns None, without a step, if `labels` equals the
+        current labels.
+        """
         if labels == self.memory.labels:
             return None
         self.memory.labels = labels

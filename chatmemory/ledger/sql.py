@@ -1,10 +1,10 @@
-"""The SQL of an add, for SQLite and PostgreSQL: the statements that read, insert and change rows.
+"""The SQL statements of adds and reads, for SQLite and PostgreSQL.
 
-For these small statements, Django's ORM takes several times as long as the database. Statements
-that are not part of every add or every read use the ORM. Each statement has the id of one
-conversation, so that a cluster sends the statement to one node.
+For these small statements, Django's ORM takes several times as long as the database. Less frequent
+statements use the ORM. Each statement has the id of one conversation, so that a database cluster
+sends the statement to one node.
 
-To open a cursor takes as long as a short statement. So a transaction passes its cursor to the
+Opening a cursor takes as long as a short statement. So a transaction passes its cursor to the
 functions that it calls. Each cursor is closed after its use, because an open cursor keeps SQLite's
 file open.
 """
@@ -134,15 +134,15 @@ def first_stays(memory_id: str, cursor: CursorWrapper | None = None) -> list[Sql
 
 
 def window_messages(memory_id: str, step: Step | None = None) -> list[WindowMessage]:
-    """Return the messages of a window in order: of the current window, or with `step`, of the
-    window after that step.
+    """Return the messages of the current window, in order. With `step`, return the messages of the
+    window after that step instead.
     """
     return [WindowMessage._make(row) for row in rows(*_of_window(_WINDOW, memory_id, step))]
 
 
 def window_stays(memory_id: str, columns: Sequence[str], step: Step | None = None) -> list[SqlRow]:
-    """Return these columns of the stays of a window, in order: of the current window, or with
-    `step`, of the window after that step.
+    """Return the values of `columns` for the stays of the current window, in order. With `step`,
+    read the stays of the window after that step instead.
     """
     select = f"SELECT {', '.join(columns)} FROM chatmemory_stay s WHERE "
     return rows(*_of_window(select, memory_id, step))
@@ -244,12 +244,12 @@ def write(
 ) -> None:
     """Write the changed columns of a conversation's row, the ends of stays, and new rows.
 
-    `before` has the former values of all columns of the conversation's row. `ended` has the step
-    and the reason of each stay that ends, by the number of the stay.
+    `before` has the former values of all columns of the conversation's row. `ended` has, by the
+    number of a stay, the step at which the stay ends, and the reason.
 
-    The conversation's row is written last, so that its triggers find the other rows. The exception
-    is a table with very many new rows (`COPIED` or more) on PostgreSQL: these rows are written
-    afterwards, by COPY. Foreign keys are checked on commit.
+    The conversation's row is written last, so that its triggers find the other rows. Only on
+    PostgreSQL, `COPIED` or more new rows of one table are written even later, by COPY. Foreign keys
+    are checked on commit.
     """
     with _given_or_new(cursor) as cursor:
         db, is_piped = cursor.db, cursor.db.vendor == "postgresql"

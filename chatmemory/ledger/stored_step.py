@@ -1,8 +1,8 @@
-"""Verifies a stored step, such as an add: decides the step again, by the functions that decided it
-at first.
+"""Verifies a stored step, such as an add: the functions that decided the step when it was made
+decide it again.
 
-What the step's row does not say, such as the position of a summary, follows from the stays that the
-step began or ended.
+The step's row does not say everything, such as the position of a summary. The rest follows from the
+stays that the step began or ended.
 """
 
 from __future__ import annotations
@@ -44,7 +44,9 @@ DECIDED = (
 
 
 class End(NamedTuple):
-    """The end of a stay: the message in the window, and the reason why the stay ended."""
+    """The end of a stay. `entry` is the stay as an entry of the window, and `reason` says why the
+    stay ended.
+    """
 
     entry: Entry
     reason: str
@@ -279,8 +281,10 @@ class StoredStep:
                 raise Contradicted(stay_name(n, seq), what)
 
     def check_pins(self) -> None:
-        """Raise Contradicted if an arrival has a wrong pin. A message that was only moved keeps its
-        pin, and every other arrival has no pin.
+        """Raise Contradicted if a stay that the step began has a wrong pin.
+
+        If the step ended the message's previous stay for the reason MOVED, the message must keep
+        its pin. Every other new stay must have no pin.
         """
         moved = [end.entry for end in self.left.values() if end.reason == Reason.MOVED]
         pinned = {entry.seq for entry in moved if entry.pinned}

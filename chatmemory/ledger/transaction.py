@@ -60,14 +60,14 @@ def locked(
     note: str = "",
     counts: bool = False,
 ) -> Iterator[Recorder]:
-    """Lock a conversation and yield its recorder. What the block records is written at the end of
-    the block.
+    """Lock a conversation and yield its recorder. The recorded changes are written at the end of
+    the `with` block.
 
-    - `create`: for an unknown id, returns the row to insert. Without `create`, MemoryNotFound is
-      raised.
+    - `create`: a function that returns the row to insert for an unknown id. Without `create`,
+      MemoryNotFound is raised.
     - `note`: the note of all steps.
-    - `counts`: whether the block counts tokens. Then the encoding of the estimator is loaded before
-      the lock.
+    - `counts`: whether the `with` block counts tokens. Then the encoding of the estimator is loaded
+      first, while nothing is locked.
 
     Raises VersionConflict, ImportUnfinished, DeletionUnfinished, and InvalidValue for an invalid
     id, actor or version.
@@ -89,11 +89,11 @@ def locked(
 def locked_new(
     memory_id: str, create: Callable[[], Memory], *, actor: str, note: str
 ) -> Iterator[Recorder]:
-    """Insert the row of a new conversation and yield its recorder. What the block records is
-    written at the end of the block.
+    """Insert the row of a new conversation and yield its recorder. The recorded changes are written
+    at the end of the `with` block.
 
-    `create` returns the unsaved row. Raises MemoryExists for a known id, without waiting for its
-    lock. Raises InvalidValue, DeletionUnfinished.
+    `create` returns the unsaved row. Raises MemoryExists for a known id, without waiting for the
+    lock of that conversation. Raises InvalidValue, DeletionUnfinished.
     """
     check_change(memory_id, actor, None)
     with database.atomic(), database.cursor() as cursor:
@@ -109,11 +109,12 @@ def locked_new(
 
 @contextmanager
 def locked_import(memory_id: str, stored: int, *, actor: str, note: str) -> Iterator[Recorder]:
-    """Lock a conversation for the next part of its import, and yield its recorder. What the block
-    records is written at the end of the block.
+    """Lock a conversation for the next part of its import, and yield its recorder. The recorded
+    changes are written at the end of the `with` block.
 
     `stored` is the number of messages that earlier parts have stored. Raises ImportUnfinished if
-    another process has stored more meanwhile. Raises MemoryNotFound, InvalidValue.
+    the row has another number, because another process has continued the import. Raises
+    MemoryNotFound, InvalidValue.
     """
     check_change(memory_id, actor, None)
     with database.atomic(), database.cursor() as cursor:
@@ -149,10 +150,10 @@ class Prepared(NamedTuple, Generic[Result]):
 class Planned(Generic[Result]):
     """A change of a conversation that is not written yet.
 
-    - `change`: makes the change by a recorder.
-    - `create`: for an unknown id, returns the row to insert.
-    - `derives`: whether the change takes too long to be computed under the lock.
-    - `prepared`: the change, if it was computed without a lock, else None.
+    - `change`: the function that makes the change, given a recorder.
+    - `create`: a function that returns the row to insert for an unknown id.
+    - `derives`: whether the change is never computed under the lock, because it may take too long.
+    - `prepared`: the change as it was computed without a lock. None if it was not computed yet.
     """
 
     memory_id: str
@@ -215,11 +216,10 @@ class Planned(Generic[Result]):
             return replace(self, prepared=Prepared(recorder, self.change(recorder), before))
 
     def new_row(self) -> Memory:
-        """Return the row to insert for a new conversation: the row for which the change was
-        prepared.
+        """Return the row to insert for a new conversation.
 
-        If nothing was prepared, or a conversation with this id was deleted meanwhile, `create`
-        makes another row.
+        If the change was computed before, this is the row from that computation. If nothing was
+        computed, or a conversation with this id was deleted meanwhile, `create` makes a row.
         """
         assert self.create is not None
         row = self.create()
@@ -309,8 +309,8 @@ def _lock_or_create(
 def check_imported(memory: Memory, imported: int | None = None) -> None:
     """Raise ImportUnfinished if the conversation is being imported.
 
-    With `imported`, a caller continues the import: raise the error unless exactly this number of
-    messages is stored.
+    A caller that continues the import gives `imported`: the number of messages stored so far. Then
+    the error is raised unless the row has exactly this number.
     """
     if memory.imported != imported:
         again = (

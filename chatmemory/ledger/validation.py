@@ -74,10 +74,11 @@ def check_seqs(seqs: object, name: str) -> set[int]:
 
 
 def check_actor(actor: object) -> None:
-    """Raise InvalidValue unless the actor, who makes a change, is named by a storable string of up
+    """Raise InvalidValue unless `actor`, the name of who makes a change, is a storable string of up
     to 255 characters.
 
-    The number 7 is refused: the database would store "7", and the digest of the step would not fit.
+    The number 7 is refused: the database would store the text "7", which does not fit the digest of
+    the step.
     """
     if not isinstance(actor, str) or len(actor) > ACTOR_LENGTH:
         expected = f"a string of up to {ACTOR_LENGTH} characters"

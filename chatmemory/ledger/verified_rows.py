@@ -59,7 +59,7 @@ class LedgerRows:
             yield from steps
 
     def stays(self) -> Iterator[tuple[Stay, Message]]:
-        """Yield the stays by number, each with its message."""
+        """Yield the stays in the order of their numbers, each with its message."""
         for stays in self._batches(Stay, self._memory.last_stay):
             for part in database.parts_of({stay: stay.size for stay in stays}, AT_ONCE):
                 messages = self._read(Message, "seq", [stay.seq for stay in part])

@@ -105,7 +105,8 @@ def shown_message(row: FramedRow, overrides: str | None) -> ChatMessage:
     """Return the message of a stored row as a window shows it.
 
     `overrides` is JSON of the text or the attributes that the window shows instead of the stored
-    ones, or None. Raises CorruptRow if the row or `overrides` cannot be read.
+    text or attributes. None if the window shows the message as stored. Raises CorruptRow if the row
+    or `overrides` cannot be read.
     """
     message = read_message(row)
     if overrides is None:
@@ -125,8 +126,8 @@ def open_stays(memory_id: str) -> QuerySet[Stay]:
 def stays_at(step: Step) -> QuerySet[Stay]:
     """Return the stays of the window after a step, in order.
 
-    Only about as many rows are read as the window has, however long the conversation is (see
-    `ledger.numbers`).
+    The number of rows that are read depends on the length of the window, not on the length of the
+    conversation (see `ledger.numbers`).
     """
     at, oldest = step.n, step.oldest
     lately = Q(n__gte=oldest, n__lte=step.last_stay)
@@ -161,10 +162,10 @@ def _parts(places: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
 
 
 def step_zero(memory: Memory) -> Step:
-    """Return an unsaved step 0, which stands for the empty conversation with its first policy.
+    """Return an unsaved step 0, which stands for the empty conversation before its first step.
 
-    Step 0 has no policy if the first step changed the policy, because the previous policy is not
-    recorded.
+    Step 0 has the conversation's first policy. If step 1 changed the policy, step 0 has none,
+    because the policy before step 1 is not recorded.
     """
     first = Step.objects.filter(memory=memory, n=1).first()
     step = Step(memory=memory, n=0, **dict.fromkeys((*_TOTALS, *_COUNTERS), 0))
@@ -282,9 +283,10 @@ class StoredWindow(Window):
 def stored_window(
     memory: Memory, stays: QuerySet[Stay] | None = None, cursor: CursorWrapper | None = None
 ) -> Window:
-    """Return the window of a conversation, given its row: the current window, or with `stays`, the
-    past window that has these stays.
+    """Return the current window of a conversation. With `stays`, return the past window that has
+    these stays instead.
 
+    `memory` is the conversation's row; for a past window, with the values that it had then.
     `cursor` is the cursor of the current transaction, or None.
     """
     source = OpenStays(memory.id, cursor) if stays is None else StoredStays(stays)

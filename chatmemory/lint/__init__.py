@@ -44,10 +44,9 @@ LESSON_PROVIDERS = (OPENAI, ANTHROPIC)  # the providers that lessons name
 
 
 def findings_in(turns: Iterable[Turn], provider: str, model: str | None = None) -> list[Finding]:
-    """Return why a provider would reject or misunderstand a window: its faults, in the order of the
-    window.
+    """Return the reasons why a provider would reject or mishandle a window, ordered by message.
 
-    `turns` are the messages of the window in the linter's form.
+    `turns` are the messages of the window in the linter's form (see `Turn`).
     """
     from chatmemory.lint.catalog import RULES  # many programs examine no window
 
@@ -92,8 +91,9 @@ class Verdict:
         """The answer in words.
 
         - "Yes." if the window is accepted. Faults that only some models reject do not count.
-        - "No." and the first reason, if the window is rejected. "Not yet." instead, if this fault
-          ends with the next messages, such as missing tool results.
+        - "No." and a sentence about the first fault that the provider rejects.
+        - "Not yet." and this sentence, if the next messages end the fault. An example is a tool
+          call whose results have not come yet.
         - "Accepted, but mishandled: …" if the window is misunderstood.
         """
         if refusal := self._refusal:
@@ -109,7 +109,7 @@ class Verdict:
 
 
 def verdicts(turns: Sequence[Turn]) -> tuple[Verdict, ...]:
-    """Return the answers of two providers to a window: of OpenAI and Anthropic, the
-    `LESSON_PROVIDERS`.
+    """Return two verdicts about a window: what OpenAI would answer, and what Anthropic would answer
+    (the `LESSON_PROVIDERS`).
     """
     return tuple(Verdict(PROVIDERS[name], findings_in(turns, name)) for name in LESSON_PROVIDERS)

@@ -1,5 +1,5 @@
-"""Recognizes errors of providers that are about no message: a prompt that is too long, or an
-exceeded rate limit.
+"""Reads errors of providers: a prompt that is too long, an exceeded rate limit, and the position in
+the request that an error names.
 
 The wordings come from the providers' documentation, and from public reports of users. A number that
 an error does not give is None, or 0 for `TooLong.reply`.
@@ -35,12 +35,13 @@ class ErrorPlace(NamedTuple):
 
 @dataclass(frozen=True)
 class TooLong:
-    """The error that a prompt is too long. Numbers that the error does not give are None.
+    """The error that a prompt is too long. A number that the error does not give is None, or 0 for
+    `reply`.
 
     - `tokens`: the size of the prompt.
-    - `maximum`: the most tokens that the prompt and the answer may have together.
-    - `reply`: the tokens that are reserved for the answer; 0 if the error does not give them.
-    - `excess`: the number of tokens too many, if the error gives only that.
+    - `maximum`: the limit, in tokens, for `tokens` and `reply` together.
+    - `reply`: the tokens that are reserved for the answer.
+    - `excess`: by how many tokens the limit is exceeded, if the error gives only this number.
     """
 
     tokens: int | None = None

@@ -206,8 +206,9 @@ class Order:
         return allowed is None or self.role(turn) in allowed.split()
 
     def at_last(self, sent: ProviderWindow) -> Iterator[Fault]:
-        """Yield a fault if the last message has a role that must not end the list. A message with
-        tool calls, or one that the model continues (`prefix`), is no fault.
+        """Yield a fault if the list of messages must not end with the role of its last message.
+        There is no fault if the last message has tool calls, or if the model continues it
+        (`prefix`).
 
         The fault is pending: the window has it only until the next message comes.
         """

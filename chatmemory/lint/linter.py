@@ -54,8 +54,8 @@ def lint(
 
     - `provider`: "openai" (chat completions), "openai_responses", "anthropic", "gemini", "mistral",
       "bedrock" (Converse) or "deepseek".
-    - `model`: without the name of a known model, a finding that depends on the model is
-      `conditional`.
+    - `model`: the name of the model. Without a name, or with an unknown name, a finding that
+      depends on the model is `conditional`.
     - `numbers`: the numbers by which findings name the messages; 1, 2, 3… by default.
 
     Raises InvalidMessage for an item that is not a message, and InvalidValue for an unknown

@@ -1,4 +1,4 @@
-"""The checks of provider rules that read the JSON as it is sent to the provider.
+"""Checks of provider rules. These checks read the JSON as it is sent to the provider.
 
 Checks of a single field are in the module `limits`.
 """

@@ -34,8 +34,8 @@ class RepairChange:
     """A change that a repair made, or would make. `repair` is the name of the repair.
 
     `position` is the index of the changed message in the window before the repair. For an added
-    placeholder, `position` is the index of the tool call. `what` describes the change, such as
-    "moved directly after its tool call #3".
+    placeholder, `position` is the index of the message with the tool call. `what` describes the
+    change, such as "Tool result #5: moved directly after its tool call #3."
     """
 
     repair: str

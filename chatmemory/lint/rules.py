@@ -90,7 +90,9 @@ class Law:
 
     @property
     def dated(self) -> str:
-        """The month of the source, or "date not known"."""
+        """The month of the report on which the law is based, such as "2026-05", or "date not
+        known".
+        """
         return self.date or "date not known"
 
     def severity_for(self, model: str | None) -> Severity | None:
@@ -136,7 +138,8 @@ class Rule:
     - `since`: the function that finds the step since which a window breaks the rule. `began` says
       in words what happened at this step.
     - `repairs`: the names of the repairs that apply.
-    - `prevention`: advice. With `by_policy`, the advice is an option of a policy.
+    - `prevention`: advice on how to avoid the fault; "" if there is none. `by_policy` says whether
+      the advice is to set an option of the policy.
     - `is_listed`: whether the doctor lists conversations that break the rule.
     """
 

@@ -21,12 +21,14 @@ _SILENT = (_SYSTEM, _CUSTOM)  # types that are no turn of a conversation
 
 
 class PastStay(NamedTuple):
-    """A stay of a message in memory: from step `entered` until before step `left`. `left` is None
-    while the message is in memory.
+    """A stay of a message in memory, from step `entered` to step `left`. `left` is None while the
+    message is in memory.
 
-    `seq` is the number of the message, and `rank` its place in the order of the window. `n` numbers
-    stays in the order in which they began. `is_moved` is True if the stay ended because the message
-    moved in the window, or because its tokens were counted again.
+    - `n`: the number of the stay. Stays are numbered in the order in which they began.
+    - `seq`: the number of the message.
+    - `rank`: the number that orders the messages of a window.
+    - `is_moved`: whether the message stayed in the window in a new stay. This happens if the
+      message is moved, pinned, cleared or counted again.
     """
 
     n: int
@@ -51,10 +53,12 @@ class PastStay(NamedTuple):
 
 
 class Past:
-    """The stays of a conversation's messages, from step `known_from` on.
+    """The stays of a conversation's messages. Stays that ended at step `known_from` or before may
+    be missing.
 
-    `read_ids` takes numbers of messages, and returns the tool call ids that each message makes or
-    answers. Its result lacks messages whose ids cannot be read.
+    `read_ids` is a function that takes numbers of messages. For each of the numbers, it returns the
+    ids of the tool calls that the message makes or answers. Messages whose ids cannot be read are
+    missing in its result.
     """
 
     def __init__(
@@ -126,7 +130,7 @@ class Past:
         return [each for each in left if not ids.isdisjoint(known[each.seq])]
 
     def left_after(self, step: int) -> list[PastStay]:
-        """Return the messages that left after a step, the last to leave first."""
+        """Return the stays that ended after step `step`. The stay that ended last comes first."""
         return [each for each in self.left if (each.left or 0) > step]
 
 
@@ -148,14 +152,16 @@ Since = Callable[[Past, Sequence[int]], int | None]
 
 
 def unknown(past: Past, seqs: Sequence[int]) -> int | None:
-    """Return None. This is the `since` of rules whose step cannot be found from the stays of
-    messages.
+    """Return None: the step since which a window breaks the rule is unknown. Rules use this
+    function if the stays of messages do not show this step.
     """
     return None
 
 
 def when_it_came(past: Past, seqs: Sequence[int]) -> int | None:
-    """Return the step at which a message came. For rules that a single message breaks."""
+    """Return the step since which the first message of `seqs` has been in the window. This function
+    serves rules that a single message breaks.
+    """
     return past.entered_at(seqs[0])
 
 
@@ -192,8 +198,10 @@ def when_it_was_behind_others(past: Past, seqs: Sequence[int]) -> int | None:
 
 
 def when_it_followed_the_model(past: Past, seqs: Sequence[int]) -> int | None:
-    """Return the step since which a tool call directly follows another AI message, or begins the
-    window. None if the step is uncertain.
+    """Return the step since which an AI message with tool calls directly follows another AI
+    message, or begins the window. System messages and custom messages do not count.
+
+    None if the step is uncertain.
     """
     stay = past.stay(seqs[0])
     if not stay.has_calls:

@@ -1,7 +1,8 @@
 """A window as a provider receives it, and which tool results belong to which tool calls.
 
-A `ProviderWindow` has one `Turn` for each message. A turn is made from a message, or from a stored
-row with only the type and the tool call ids. Rules about contents find nothing in such rows.
+A `ProviderWindow` has one `Turn` for each message, except custom messages. A `Turn` that `Turn.of`
+makes has only the type and the tool call ids of the message. Rules about contents find nothing in
+this `Turn`.
 """
 
 from __future__ import annotations
@@ -174,9 +175,10 @@ class Pairing:
     """The tool calls and tool results of a window that do not fit together.
 
     - `orphans`: tool results without a tool call.
-    - `dangling`: tool calls without a result.
-    - `apart`: a tool result that does not directly follow its tool call, with this call.
-    - `repeated`: a second result of a tool call, with the first result.
+    - `dangling`: AI messages with tool calls that still need a result.
+    - `apart`: pairs of a tool result that does not directly follow its tool call, and the message
+      with this tool call.
+    - `repeated`: pairs of a second result of a tool call, and the first result.
     """
 
     orphans: list[Turn] = field(default_factory=list)

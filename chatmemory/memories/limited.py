@@ -1,4 +1,5 @@
-"""The memories of one conversation with a limit, with LangChain4j's names and rules.
+"""The memories with a limit. Each memory holds one conversation. Names and rules follow
+LangChain4j.
 
     memory = MessageWindowChatMemory(id="order-7741", max_messages=20)
     memory.add(SystemMessage("Be brief."), UserMessage("Where is my parcel?"))

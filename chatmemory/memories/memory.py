@@ -1,7 +1,7 @@
-"""The base class of the memories, which each hold one conversation. Names and rules are
-LangChain4j's.
+"""The base class of the memories. Each memory holds one conversation. Names and rules follow
+LangChain4j.
 
-Under asyncio, use the methods that begin with an a, such as `aadd` and `amessages`.
+Under asyncio, use the methods whose names begin with `a`, such as `aadd` and `amessages`.
 """
 
 from __future__ import annotations
@@ -75,9 +75,11 @@ _METHODS_OF_ESTIMATORS = ("estimate_token_count_in_message", "estimate_token_cou
 class ChatMemory(ABC):
     """The memory of the conversation `id`: a list of messages with a limit, kept in a store.
 
-    The limit is checked on every use. An invalid limit raises InvalidValue, which is a ValueError,
-    with LangChain4j's text. The options, such as `low_water=0.6`, are those of `Policy`. Without
-    options, the same messages leave as in LangChain4j. A subclass implements `policy`.
+    The limit is checked on every use. An invalid limit raises InvalidValue, a ValueError. The text
+    of this error is LangChain4j's.
+
+    The options, such as `low_water=0.6`, are those of `Policy`. Without options, the same messages
+    leave as in LangChain4j. A subclass implements `policy`.
     """
 
     _limit_name: ClassVar[str] = ""  # the name of the argument for the limit, if it is not `limit`

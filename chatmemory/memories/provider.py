@@ -29,8 +29,8 @@ class ChatMemoryProvider:
     def get(self, memory_id: str) -> ChatMemory:
         """Return the memory of a conversation. It is the same object until `evict` is called.
 
-        Raises InvalidValue if `create`, the function that makes memories, asks for the memory that
-        it is just making.
+        The function `create` makes a memory at the first call. Raises InvalidValue if `create`
+        calls `get` for the memory that `create` is still making.
         """
         with self._lock:
             if string_id(memory_id) not in self._memories:

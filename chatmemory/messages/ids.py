@@ -16,8 +16,8 @@ def string_id(memory_id: object, limit_name: str = "") -> str:
     """Return `memory_id` if it is a string. Raises InvalidValue for any other value, because a
     database would take 42 and "42" for one conversation.
 
-    If the value is an integer, it may be a limit that was meant for another argument. The error
-    then suggests that argument, `limit_name`, such as `max_messages=20`.
+    An integer may be a limit that was meant for the argument named `limit_name`, such as
+    `max_messages`. The error then suggests this argument, such as `max_messages=20`.
     """
     if memory_id is None:
         raise InvalidValue("id cannot be null")

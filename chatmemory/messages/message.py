@@ -236,7 +236,7 @@ class OpenAttributes(JsonDict):
 def with_open_attributes(message: ChatMessage) -> ChatMessage:
     """Return a copy of a message whose attributes are marked as unknown (`OpenAttributes`).
 
-    A message that has attributes, and a custom message, is returned unchanged.
+    If the message has attributes, or is a custom message, it is returned unchanged.
     """
     if isinstance(message, CustomMessage) or getattr(message, "attributes", None):
         return message

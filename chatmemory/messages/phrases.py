@@ -1,8 +1,9 @@
-"""Searches texts for words and phrases, and returns where they are. Also ranks speakers for search
-results.
+"""Searches texts for words and phrases, and returns their places. Also sorts speakers: in search
+results, messages of users and tools come first.
 
-Case and accents do not matter, and neither do the separators in a code: `BW583021` is found in
-`BW-583021`. Of a long text, only the beginning is searched.
+Case and accents do not matter, except the accents of a search for one or two letters, such as "où".
+The separators of a code do not matter either: `BW583021` is found in `BW-583021`. Of a long text,
+only the beginning is searched.
 """
 
 from __future__ import annotations
@@ -133,7 +134,8 @@ def sought_by_key(key: str) -> Sought:
 def sought_words(text: str) -> Sought:
     """Return the search for all words of a text, in any order.
 
-    If all words are short, the text is searched for as one phrase.
+    If each word has only one or two ASCII characters, such as in "to be", return the search for the
+    whole text as one phrase.
     """
     parts = [part.strip(AROUND) or part for part in text.split()]
     if not any(len(part) >= LEAST_WORD or not part.isascii() for part in parts):
@@ -143,7 +145,9 @@ def sought_words(text: str) -> Sought:
 
 @lru_cache(64)
 def sought_phrase(phrase: str) -> Sought:
-    """Return the search for a phrase. If the phrase is a code, its separators may differ."""
+    """Return the search for a phrase. If the phrase is a code such as `A-1182`, the search also
+    finds `A1182` and `A/1182`.
+    """
     return _sought([phrase])
 
 
@@ -172,8 +176,10 @@ def is_code(part: str) -> bool:
 
 
 def has_phrase(text: str, phrase: str) -> bool:
-    """Return whether a text contains a phrase; case, accents and the separators of codes do not
-    matter. An empty phrase is in every text.
+    """Return whether a text contains a phrase. An empty phrase is in every text.
+
+    Case and accents do not matter, except the accents of a phrase of one or two letters, such as
+    "où". If the phrase is a code such as `A-1182`, its separators do not matter.
     """
     return sought_phrase(phrase).is_in(text)
 
@@ -255,7 +261,7 @@ _SPEAKERS = {
 
 
 def speaker_of(type: MessageType, is_injected: bool = False) -> Speaker:
-    """Return who said a message of this type. `is_injected` means that a client put the message
-    into memory, such as a summary; then return CLIENT.
+    """Return who said a message of this type. Return CLIENT if `is_injected`: then a client put the
+    message into memory, such as a summary.
     """
     return Speaker.CLIENT if is_injected else _SPEAKERS[type]

@@ -54,8 +54,11 @@ _SIGNS = "\"'`.,;:!?()[]{}<>“”‘’«»"
 
 @dataclass(frozen=True)
 class Quote:
-    """A message that matches a query. `number` is its number in the history, from 1, and `quote`
-    the part of its text around the match, at most 300 characters.
+    """A message that matches a query. `quote` is the part of its text around the match, at most 300
+    characters.
+
+    `number` is the seq of a stored message. If the history is given as a list, it is the number in
+    the list, from 1.
 
     `time` is in ISO format, or None if the store keeps no times.
     """
@@ -108,7 +111,7 @@ class Quotes:
 @dataclass(frozen=True)
 class Query:
     """A checked query: its text, its words, and the maximum number of hits (`limit`). There are at
-    most 8 `words`. Short words such as "of" are left out if others remain.
+    most 8 `words`. Short words such as "of" are left out, unless all words are short.
     """
 
     text: str
@@ -202,5 +205,7 @@ def quotes_in(
 
 
 def matched_words(best: int, query: Query) -> str:
-    """Return the value of `Quotes.matched` if the best hit has `best` words of the query."""
+    """Return the value of `Quotes.matched`. `best` is the number of the query's words that the best
+    hit contains; 0 without hits.
+    """
     return "none" if not best else "all" if best == len(query.words) else "some"

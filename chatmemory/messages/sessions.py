@@ -74,8 +74,10 @@ class Session:
         return frozenset(each.summary for each in self.compactions)
 
     def windows(self) -> Iterator[tuple[Compaction, list[int]]]:
-        """Yield each compaction with the positions of the window after it. A message that has left
-        the window stays out, even if the agent brought it back.
+        """Yield each compaction with the window right after it, as positions of messages.
+
+        A message that left at an earlier compaction does not return, even if `Compaction.window`
+        lists it again.
         """
         window: list[int] = []
         end = 0

@@ -40,8 +40,9 @@ def one_line(text: str) -> str:
 def readable_text(message: ChatMessage) -> str:
     """Return the text of a message for people.
 
-    A tool result begins with the name of its tool. Each tool call has a line of its own, such as
-    `find_order(order: "A-1182")`. Any other text is that of `text_of`.
+    A tool result begins with the name of its tool. In a message with tool calls, each call has a
+    line of its own, such as `find_order(order: "A-1182")`. For any other message, the text is the
+    result of `text_of`.
     """
     match message:
         case ToolExecutionResultMessage():

@@ -79,8 +79,8 @@ class Budget:
 
     @property
     def parts(self) -> tuple[int, ...]:
-        """The tokens of each part of the budget's bar, in its order: system message, index,
-        summaries, media, tool results, talk, overhead and the unused rest.
+        """The tokens of each part of the bar that shows the budget. The order is `system`, `index`,
+        `summaries`, `media`, `results`, `talk`, `overhead`, `free`.
         """
         return (*self._filled, self.free)
 
@@ -95,8 +95,8 @@ class Budget:
 
     @property
     def is_system_heavy(self) -> bool:
-        """Whether the system message takes so much of the limit that little is left for other
-        messages.
+        """Whether the system message takes more than 40 % of the limit. False if the policy does
+        not count tokens, or does not count the system message.
         """
         counted = self.system - self.uncounted
         return self.limit is not None and counted * 100 > HEAVY_PERCENT * self.limit

@@ -139,14 +139,16 @@ def _ended_last(steps: Iterable[_Leaving]) -> dict[str, _StartedStay]:
 
 
 def newest_change() -> int:
-    """Return the time of the latest change, in microseconds since 1970; 0 without changes."""
+    """Return the time of the latest change of any conversation, in microseconds since 1970; 0 if
+    there is no conversation.
+    """
     at = Memory.objects.order_by("-updated_at").values_list("updated_at", flat=True).first()
     return microseconds(at) if at else 0
 
 
 def newest_change_or_erasure() -> int:
-    """Return the time of the latest change or erasure, in microseconds since 1970; 0 if there is
-    none. An erasure, such as a deletion, is found in the audit log.
+    """Return the time of the latest change, deletion or redaction of any conversation, in
+    microseconds since 1970; 0 if there is none.
     """
     at = AuditEntry.objects.order_by("-pk").values_list("at", flat=True).first()
     return max(newest_change(), microseconds(at) if at else 0)

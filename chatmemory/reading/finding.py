@@ -100,8 +100,8 @@ class MemoryFilter:
         return Case(*cases, default=activity, output_field=DateTimeField())
 
     def columns(self) -> Q:
-        """Return the query condition of the fields that need only a conversation's own row:
-        `policy`, the times of activity, `flag` and `also`.
+        """Return the query condition for the fields `policy`, `active_since`, `active_before`,
+        `flag` and `also`.
         """
         condition = Q()
         if self.policy:
@@ -164,9 +164,10 @@ class _Mention:
 
 
 def narrow_to_search(which: MemoryFilter, rows: MemoryQuerySet, number: int) -> MemoryQuerySet:
-    """Return the query for the `rows` that the filter's search finds, in the order of `rows`.
+    """Return the query for those of `rows` that the filter's search finds, in the order of `rows`.
 
-    For common words, only the first `number` rows are reliable: later rows may be missing.
+    If the search has more than 2,000 matches, the query may end after the first `number` of the
+    found rows.
     """
     words, ids = which.search, which.few
     if ids is None:

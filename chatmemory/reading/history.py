@@ -213,7 +213,9 @@ def _part(part: str) -> re.Pattern[str]:
 
 
 def time_before(memory_id: str, seq: int) -> datetime | None:
-    """Return the time of the last message of the history before `seq`; None if there is none."""
+    """Return the time of the last message of the history before `seq`; None if no message is before
+    `seq`.
+    """
     times = messages_until(memory_id, seq - 1).values_list("said_at", flat=True)
     return times.order_by("-seq").first()
 
@@ -353,8 +355,8 @@ _SHARED: ContextVar[_SharedHistories | None] = ContextVar("_SHARED", default=Non
 
 @contextmanager
 def shared_histories() -> Iterator[None]:
-    """Within this context, remember each `History` of facts that is read. Several kinds of derived
-    data then share one `History`.
+    """Within this context, remember the `History` objects that were read last. Several keepers can
+    then share a `History`, instead of reading it again.
     """
     if _SHARED.get() is not None:
         yield

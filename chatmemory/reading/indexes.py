@@ -21,8 +21,8 @@ class IndexInMemory:
 
     @cached_property
     def terms(self) -> dict[int, tuple[str, ...]]:
-        """The terms in the index, by the seqs of the evicted messages that contained them. A term
-        that very many messages contained is only under the newest 8 of them.
+        """The terms that the index lists, by the seqs of the evicted messages that contained them.
+        A term of more than 8 messages is only under the seqs of the newest 8.
         """
         found: dict[int, list[str]] = {}
         for row in self.index.listed:
@@ -45,7 +45,9 @@ def index_row(memory_id: str, seq: int, number: int) -> Row:
 
 
 def index_among(memory_id: str, seqs: Collection[int]) -> IndexInMemory | None:
-    """Return the index that one of these messages holds, or None."""
+    """Return the index whose message is one of the messages `seqs`. None if none of these messages
+    is an index.
+    """
     if not seqs:
         return None
     synthetic = Message.objects.filter(origin=Message.Origin.SYNTHETIC)

@@ -144,6 +144,8 @@ def overview_page(
 def overview_rows(memory_ids: Sequence[str], search: str = "") -> tuple[OverviewRow, ...]:
     """Return the overview rows of the conversations with these ids, in this order. Unknown ids are
     left out.
+
+    `search` has the words for `OverviewRow.mention`. Without words, each mention is None.
     """
     found = Memory.objects.in_bulk(memory_ids)
     known = [found[memory_id] for memory_id in memory_ids if memory_id in found]
@@ -223,8 +225,8 @@ def _flags_of(ids: Sequence[str]) -> dict[str, tuple[Flag, ...]]:
 
 
 def windows_over_limit(rows: Iterable[MemoryRow]) -> dict[str, WindowView]:
-    """Return the windows that are over their limit, by conversation id, among the conversations in
-    `rows`.
+    """Return the windows of those conversations in `rows` that are over their limit, by
+    conversation id.
     """
     over = {row.id: row for row in rows if row.is_over_limit}
     if not over:
@@ -378,10 +380,11 @@ def count(which: MemoryFilter = EVERYTHING) -> int:
 
 
 def count_each(filters: Mapping[Name, MemoryFilter]) -> dict[Name, int | None]:
-    """Return the number of conversations that match each filter. Takes one query.
+    """Return the number of conversations that match each filter, by the filter's name. All are
+    counted in one query.
 
-    The filters may differ only in policy, flag and times of activity. All numbers are None if their
-    search finds too many conversations.
+    The filters may differ only in policy, flag, times of activity and `also`. All numbers are None
+    if the filters' search finds too many conversations.
     """
     if not filters:
         return {}

@@ -26,8 +26,8 @@ _IN_HISTORY_OR_REPLACED = (*IN_PLACE, Reason.REPLACED)
 class Held(NamedTuple):
     """A stay of a message in memory, from step `entered` to step `left` (None while it lasts).
 
-    `n` is the number of the stay, `seq` that of the message, and `reason` why the stay ended.
-    `rank` orders the window.
+    `n` is the number of the stay, `seq` that of the message, and `reason` why the stay ended. In a
+    window, stays with a lower `rank` come first.
     """
 
     n: int
@@ -115,7 +115,9 @@ class PastWindow:
         self.broken = rank if self.broken is None else min(self.broken, rank)
 
     def tokens_before(self, rank: int) -> int:
-        """Return the sum of the tokens of all messages whose rank is lower."""
+        """Return the sum of the tokens of all messages in the window whose rank is lower than
+        `rank`.
+        """
         found = 0
         for each in self.held.values():
             if each.rank >= rank:

@@ -28,5 +28,10 @@ def recall_history(
 def messages_and_history(
     memory_id: str, estimator: str | None = None, latest: int | None = None
 ) -> tuple[Sequence[ChatMessage], History]:
-    """Return the messages of a conversation, and the result of `recall_history`."""
+    """Return the messages in the history of a conversation, and the result of `recall_history` for
+    the same arguments.
+
+    With `latest`, only so many of the last messages are returned. Raises MemoryNotFound,
+    UnknownEstimator.
+    """
     return read_with_history(memory_id, estimator, latest)

@@ -124,9 +124,9 @@ class StepRow:
     - `kind`: the kind of the change, such as `add`. `actor` is who made the change.
     - `by_client`: whether the client decided what is in memory.
     - `before`, `after`: the totals of memory before and after the step.
-    - `said_count`, `history_tokens`: the number and the tokens of the messages in history after the
-      step.
-    - `note`: a remark about the step, such as "imported"; "" without one.
+    - `said_count`, `history_tokens`: the number of messages in history after the step, and the sum
+      of their tokens.
+    - `note`: a remark about the step, such as "imported"; "" if there is no remark.
     """
 
     n: int
@@ -172,11 +172,12 @@ class StayDetail:
 class MessageDetail:
     """A message with its stays in memory.
 
-    - `tokens`: the token count when the message was added. A stay can have another count.
+    - `tokens`: the token count when the message was added. The tokens of a stay can differ, such as
+      after a recount.
     - `frame`: the stored JSON of the message without the `text`.
-    - `attributes`: the JSON of a system message's attributes, which are stored separately; else
-      None.
-    - `origin`: SAID for a message of the history, SYNTHETIC for one that is not in history.
+    - `attributes`: the JSON of a system message's attributes, which is not part of `frame`. None
+      for other messages, and for a system message without attributes.
+    - `origin`: SAID for a message of the history, SYNTHETIC for a message that is not in history.
     - `client_id`: the id that the client gave the message, or None.
     - `redacted`: the step that redacted the message, or None.
     """
@@ -218,7 +219,7 @@ class MessageDetail:
 
     @cached_property
     def index(self) -> Index | None:
-        """The index of exact terms that this message holds; None for any other message."""
+        """The index of exact terms, if this is an index message; else None."""
         return index_of(self.message) if self.origin == Message.Origin.SYNTHETIC else None
 
     def is_in_window(self, step: int) -> bool:
@@ -242,8 +243,11 @@ class MessageDetail:
 
     @cached_property
     def visits(self) -> tuple[tuple[int, int | None, Reason | None], ...]:
-        """The times of the message in memory, each as (step entered, step left, reason). Stays that
-        follow each other without the message leaving, such as after a recount, are joined.
+        """The periods in which the message was in memory, each as (step entered, step left,
+        reason). For a period that has not ended, step left and reason are None.
+
+        Consecutive stays are joined if the message did not leave memory between them, such as at a
+        recount.
         """
         visits: list[tuple[int, int | None, Reason | None]] = []
         entered: int | None = None
@@ -408,8 +412,8 @@ def stays_of_messages(memory_id: str, seqs: Iterable[int]) -> list[EndedStay]:
 
 
 def misfits_of(stays: Iterable[Stay]) -> dict[tuple[str, int], CannotFit]:
-    """Return why messages did not fit, by conversation id and number of the stay. Only stays that
-    an add both began and ended are in the result.
+    """Return why messages did not fit into memory, by conversation id and number of the stay. The
+    result has only stays that began and ended at the same add.
     """
     at_once = [
         stay

@@ -46,8 +46,10 @@ class Outlook:
 
     - `leaving`: messages that the model no longer sees, including simulated messages.
     - `returning`: messages that the model sees again.
-    - `hidden`: messages that a lowered limit hides already, and that the next add evicts.
-    - `no_room`: why every add is refused; then no hidden message is evicted. None if adds succeed.
+    - `hidden`: messages that were already hidden before the changes, such as by a lowered limit.
+      The next add evicts them.
+    - `no_room`: why every add is refused; None if adds succeed. If adds are refused, the hidden
+      messages stay in memory.
     - `stubbed`: tool results whose text becomes a placeholder.
     - `to_clear`: tool results whose text becomes a placeholder at the next add.
     """
@@ -68,18 +70,18 @@ NO_OUTLOOK = Outlook()
 @dataclass(frozen=True)
 class Simulation:
     """The result of a simulation: one change for each added message, and the `window` after the
-    last.
+    last change.
 
-    - `since`: the index of the first change that `outlook` describes. `window_before` is the window
-      before this change.
+    - `since`: the position in `changes` of the first change that `outlook` describes.
+      `window_before` is the window before this change.
     - `trim`: the change in which a lowered limit evicts messages. The ledger records it with the
       next add. None if messages were added, or if nothing leaves.
-    - `stubbed`: the tool results whose text became a placeholder.
+    - `stubbed`: the seqs of the tool results whose text became a placeholder.
     - `index`: the new index of exact terms, or None. `renewed` are the seqs of the index messages
-      that it replaced.
+      that the new index replaced.
 
-    Simulated messages have the next seqs, or as drafts -1, -2, and so on. Their `entered_step` is
-    0.
+    Simulated messages are numbered with the next seqs; drafts are numbered -1, -2, and so on. The
+    `entered_step` of these messages is 0.
     """
 
     changes: tuple[ChangeResult, ...]
@@ -128,8 +130,9 @@ def simulate(
     """Return the result of adding messages, now or at step `at`. `policy` is by default the policy
     in force.
 
-    If `policy` counts tokens differently, all messages in memory are counted again. With
-    `recount=False`, LongRecount is raised if these are more than 5,000.
+    If `policy` counts tokens differently than the policy in force, all messages in memory are
+    counted again. With `recount=False`, LongRecount is raised instead if memory has more than 5,000
+    messages.
 
     Raises MemoryNotFound, StepNotFound, PolicyUnavailable, LongRecount, MessageTooLarge,
     UnstorableText, and PolicyRequired if there is no policy.

@@ -274,8 +274,9 @@ _POLICY = ("policy_kind", "policy_limit", "policy_estimator")
 class StepPoint:
     """The totals after a step: `after` has those of memory, and `history` those of the history.
 
-    `policy` is the policy in force. `last_seq` and `last_stay` are the highest numbers of messages
-    and stays so far. Points are cached and shared: do not change one.
+    `policy` is the policy in force. `last_seq` and `last_stay` are the numbers of the last message
+    and of the last stay that were added up to this step. Points are cached and shared: do not
+    change a point.
     """
 
     step: int
@@ -300,11 +301,12 @@ class StepPoints(dict[int, StepPoint]):
 
 @dataclass
 class StepSample(StepPoint):
-    """A step of the timeline. `seqs` are its new messages. `arrival` is the new message if there is
-    only one, else None.
+    """A step of the timeline.
 
-    `left_step` is the step at which the arrival last left memory, up to the step that the page
-    shows; None if it did not leave.
+    - `seqs`: the seqs of the messages that are new at the step.
+    - `arrival`: the new message, if the step has exactly one new message; else None.
+    - `left_step`: the last step at which `arrival` left memory; None if it did not leave. Steps
+      after the step that the page shows are ignored.
     """
 
     seqs: range = range(0)
@@ -328,8 +330,8 @@ class StepSamples:
 
 
 def step_samples(memory: Memory, at: int) -> StepSamples:
-    """Return the steps around step `at`, and an outline of all steps. Long conversations take no
-    more time than short ones.
+    """Return the steps around step `at`, and the totals after up to 300 steps of the whole
+    conversation. The call takes no longer for a long conversation than for a short one.
     """
     part = part_around(memory.last_step, at)
     state = _state_of(memory)

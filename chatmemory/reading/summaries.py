@@ -83,11 +83,12 @@ def _covered(memory_id: str, seqs: Collection[int] | None) -> dict[int, dict[int
 
 
 def covered_by(covered: Mapping[int, Mapping[int, int]], summary: int) -> dict[int, int]:
-    """Return the tokens of each message that a summary covers, by seq. Messages that earlier
-    summaries cover are included.
+    """Return the tokens of each message that a summary covers, by the seq of the message. If the
+    summary covers an earlier summary, the messages of the earlier summary are in the result. The
+    earlier summary itself is not.
 
-    `covered` maps the seq of each summary to the tokens of the messages that it covers directly, by
-    seq.
+    `covered` maps each summary to the tokens of the messages that it covers directly. All keys are
+    seqs, as in `{9: {1: 20, 2: 30}}`.
     """
     return {
         seq: tokens
@@ -108,8 +109,8 @@ def _reached(starts: Iterable[int], ways: Mapping[int, Iterable[int]]) -> set[in
 
 
 def summaries_covering(memory_id: str, seq: int) -> list[Message]:
-    """Return the summaries that cover a message, directly or through a later summary, sorted by
-    seq.
+    """Return the summaries that cover a message, sorted by seq. A later summary that covers one of
+    these summaries is in the result, too. Empty if no summary covers the message.
     """
     found: set[int] = set()
     newest = {seq}

@@ -169,8 +169,8 @@ class WindowView:
 
     @cached_property
     def no_room(self) -> NoRoom | None:
-        """Why no message can be added; None if there is room. Without room, messages that a lowered
-        limit hides stay in memory.
+        """The reason why no message can be added. None if messages can be added, or if no installed
+        policy decides what is in memory.
         """
         if not can_decide(self.policy):
             return None
@@ -245,10 +245,10 @@ class WindowView:
 
 
 def why_no_room(policy: Policy, pinned_load: int, room: int) -> NoRoom | None:
-    """Return why no message can be added, or None if there is room.
+    """Return why no message can be added, or None if messages can be added.
 
-    `room` is the limit without the system message and the overhead. `pinned_load` is how much of
-    the limit the pinned messages take.
+    `room` is the limit minus the system message and the overhead of a request. `pinned_load` is how
+    much of the limit the pinned messages take. Both numbers are in the policy's unit.
     """
     if policy.meters_only or room - pinned_load >= 1:
         return None
@@ -325,8 +325,8 @@ class StoredState:
 
     @cached_property
     def rows(self) -> tuple[MessageView, ...]:
-        """All messages stored in the window, including hidden ones. If the policy hides interrupted
-        tool calls, tool calls and results are read as objects.
+        """All messages stored in the window, including hidden messages. If the policy hides
+        interrupted tool calls, `read` is set for tool calls and tool results.
         """
         rows = tuple(map(view_from, window_stays(self.memory.pk, VIEW_COLUMNS, self.past_step)))
         return with_tool_messages(self.memory.pk, rows, self.policy)

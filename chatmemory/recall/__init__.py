@@ -42,12 +42,12 @@ class Recall:
 
     Facts:
 
-    - `recalls`: the number of uses of facts, and of repeated tool calls. `held`: for how many of
-      these memory still had the fact or result.
+    - `recalls`: the number of uses of earlier facts, plus the number of repeated tool calls.
+    - `held`: the number of recalls whose fact or tool result was still in memory.
     - `nothing_lost`: the number of conversations in which every recall is held.
     - `user_repeated`: the number of messages in which a user repeated a fact that had left memory.
     - `call_repeated`: the number of repeated tool calls whose earlier result had left memory.
-    - `by_index`: the number of lost recalls whose fact an index message listed.
+    - `by_index`: the number of lost recalls whose fact was listed in an index message.
 
     Prompts:
 
@@ -88,10 +88,10 @@ class Recall:
         return Tally(self.held, *again, *tokens, self.by_index)
 
     def relative_cost(self, prices: Prices = NO_PRICES) -> float | None:
-        """Return the cost of the prompts divided by the cost of sending everything. None if there
-        is no prompt.
+        """Return the cost of the prompts divided by the cost of sending everything. None if sending
+        everything costs nothing, such as without a prompt.
 
-        Without a cached price in `prices`, numbers of tokens are compared.
+        Without a cached price in `prices`, the numbers of prompt tokens are divided instead.
         """
         return prices.relative(self.bill, self.everything)
 

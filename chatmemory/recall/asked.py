@@ -1,11 +1,11 @@
 """Decides whether a value in a user's text answers what the assistant asked for.
 
 A request may name a known kind of fact, such as an email address. Otherwise three kinds of values
-are answers:
+may be answers:
 
-- a value that is the whole text
-- a value beside words that the request uses, too
-- a distinctive code
+- a value that is the whole text, or a whole clause
+- a value that the user gave earlier, beside words of the request
+- a code that nobody says by chance, such as `A-1182`
 """
 
 from __future__ import annotations
@@ -160,8 +160,8 @@ def answers_openly(
 
 
 def may_answer_openly(question: Question, value: Value, text: UserText) -> bool:
-    """Return whether a text, or its first clause, is nothing but a value that may answer a
-    question; see `answers_openly`.
+    """Return whether a text may answer a question with a clause that only states `value`. This is a
+    fast test before `answers_openly`, without the earlier texts.
     """
     if value.is_cut or (question.is_silent and not _is_exact(value)):
         return False
@@ -253,10 +253,12 @@ def _is_unmistakable(value: Value) -> bool:
 
 
 def is_unlikely(value: Value, text: UserText, given: Iterable[Given]) -> bool:
-    """Return whether the words of a value are unlikely to be repeated by chance.
+    """Return whether the words of a value are unlikely to be repeated by chance:
 
-    Two long words are unlikely. A single long word must be a name: it has a capital letter inside a
-    sentence, in this text and in an earlier text (one of `given`).
+    - Two words of at least five letters are unlikely.
+    - One word of at least five letters is unlikely if it is a name. A name has a capital letter
+      inside a sentence, both in `text` and in an earlier text of `given`.
+    - A value in Chinese or Japanese is unlikely if it has at least three characters.
     """
     if not may_be_unlikely(value, text):
         return False

@@ -1,8 +1,8 @@
 """Finds the exact terms that a summary lost from the messages that it replaced. Needs no model.
 
 - A term is a fact (see `facts`). Paraphrases are not recognized.
-- A term was needed again if the assistant used it in a later message. Later messages that are not
-  recorded can use more terms, so the real number may be higher.
+- A term was needed again if the assistant used it in a later message. Only recorded messages are
+  searched, so more terms may have been needed than are found.
 - A needed term is held if the summary, or a message that stayed in memory, contains it.
 """
 
@@ -195,8 +195,8 @@ def dropped_and_beside(
     *,
     words: Words = NO_WORDS,
 ) -> tuple[list[str], int]:
-    """Return the `dropped_terms` of a summary, and how many of them memory still has in other
-    messages. `stay` are those other messages.
+    """Return the `dropped_terms` of a summary, and the number of these terms that `stay` still
+    contains. `stay` are the messages in memory beside the summary.
     """
     ranked, lexicon = _ranked(replaced, summary, limit, words)
     texts = chain.from_iterable(map(texts_with_facts, stay))
@@ -244,10 +244,11 @@ def compaction_evidence(
 
 
 def newest_dropped(session: Session, words: Words = NO_WORDS) -> list[tuple[str, int]]:
-    """Return the terms that the newest summary of a session lost, the heaviest first. Each has the
-    position of the last replaced message that mentions it.
+    """Return the terms that the newest summary of a session lost, the heaviest first (see
+    `dropped_terms`). Each term comes with the position of the last replaced message that mentions
+    it.
 
-    [] without a compaction, or if the summary cannot be read.
+    Empty if the session has no compaction, or if its newest summary is encrypted.
     """
     if not session.compactions or session.compactions[-1].is_opaque:
         return []
@@ -281,8 +282,8 @@ class CompactionId(NamedTuple):
 
 
 def boundary_of(session: Session, compaction: Compaction) -> str:
-    """Return a key of a compaction that is the same on all paths of its session: a digest of the
-    summary and the number of replaced messages.
+    """Return a key of a compaction: a digest of the summary and the number of replaced messages.
+    The key is the same on all paths of a session (see `SessionPath`).
     """
     import hashlib  # with it comes OpenSSL, which nothing else here needs
 
@@ -327,7 +328,7 @@ def corpus_evidence(
     paths: Sequence[SessionPath], words: Words = NO_WORDS, estimator: str = DEFAULT_ESTIMATOR
 ) -> CorpusEvidence:
     """Return what the compactions of some sessions lost. A compaction counts once, even if several
-    paths contain it. A term is rare if few of these sessions mention it.
+    paths contain it. A term is rare if at most two of these sessions mention it (see `Level`).
     """
     terms: defaultdict[str, set[str]] = defaultdict(set)
     for path in paths:

@@ -193,9 +193,9 @@ def follow(
     """Return how long a phrase stays in memory. `mentions` are the positions of the messages with
     the phrase, in ascending order.
 
-    `gone_at` has, for each message, the position of the message at whose arrival its text left
-    memory. `keeping` in the result is the smallest limit that keeps the phrase in memory after the
-    first `at` messages.
+    `gone_at` says for each message when its text left memory, as the position of the message that
+    arrived then. `keeping` in the result is the smallest limit that keeps the phrase in memory
+    after the first `at` messages.
     """
     before = [position for position in mentions if position < at]
     keeping = None

@@ -166,8 +166,11 @@ NOTHING_SENT = Bill()
 
 
 class Sizes(NamedTuple):
-    """The sizes of consecutive model calls, as three lists with an item for each call. The lists
-    are the fields `prompt`, `shared` and `age` of `Call`.
+    """The sizes of consecutive model calls. Each list has one item for each call:
+
+    - `prompts`: the tokens of the prompt.
+    - `shared`: the tokens of the prefix that the prompt shares with the previous prompt.
+    - `ages`: the seconds since the previous call; None if unknown.
     """
 
     prompts: Sequence[int]

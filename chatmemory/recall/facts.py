@@ -187,8 +187,9 @@ class NamedFacts(NamedTuple):
 
     - `terms`: texts that are facts whatever other messages say.
     - `dates`: dates, each with how the message writes it.
-    - `codes`: numbers and runs of capitals. They are facts if some message marks them; `named` are
-      those that this message marks.
+    - `codes`: numbers and runs of capitals. A code is a fact if any message of the conversation
+      marks it, such as by the word "order" before a number.
+    - `named`: the codes that this message marks.
     """
 
     terms: frozenset[str]
@@ -266,10 +267,11 @@ def _named_numbers(text: str) -> Iterator[str]:
 
 
 def runs_in(text: str, only_telling: bool = False) -> set[str]:
-    """Return the runs of characters in a text that could be terms, without punctuation around them.
+    """Return the runs of characters in a text that could be terms, such as `A-1182`. Punctuation
+    around a run is removed.
 
-    With `only_telling`, return only runs with a digit, or with five capitals at the beginning. This
-    is faster.
+    With `only_telling`, return only the runs that have a digit or begin with five capitals. This is
+    faster than returning all runs.
     """
     runs = _telling_runs(text) if only_telling else _RUN.findall(text)
     return {run.strip(PUNCTUATION) for run in set(runs)}
@@ -290,7 +292,9 @@ def has_digit(text: str) -> bool:
 
 
 def is_term(run: str) -> bool:
-    """Return whether a run of characters is a fact in any message."""
+    """Return whether a run of characters, such as `A-1182`, is a fact in every message that has it.
+    False for a code such as `12345`, which a message must mark as a fact.
+    """
     return (
         SHORTEST <= len(run) <= LONGEST
         and has_digit(run)
@@ -302,8 +306,9 @@ def is_term(run: str) -> bool:
 
 
 def is_placeholder(run: str) -> bool:
-    """Return whether a run of characters is a typical example of an id, such as `abc1234`: its
-    letters follow the alphabet, and its digits follow each other.
+    """Return whether a run of characters is a typical example of an id, such as `abc1234`. It has
+    three or more letters, in the order of the alphabet without gaps. Any digits count up, as in
+    `789`.
     """
     if len(run) > _LONGEST_PLACEHOLDER:
         return False

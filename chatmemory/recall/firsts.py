@@ -26,7 +26,7 @@ _RESULT = MessageType.TOOL_EXECUTION_RESULT
 
 
 def is_plain(entries: Sequence[Entry]) -> bool:
-    """Return whether at most the first message of a history is a system message."""
+    """Return whether a history has no system message after its first message."""
     return all(entry.type is not _SYSTEM for entry in entries[1:])
 
 

@@ -1,4 +1,6 @@
-"""Adds messages to a window one by one, as live adds do. All replays use this module."""
+"""Adds messages to a window one by one, by the rules for adding to a stored conversation. Replays
+use this module unless their result can be computed (see `loads`).
+"""
 
 from __future__ import annotations
 

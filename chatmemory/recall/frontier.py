@@ -102,11 +102,11 @@ def tried_of_kind(
     rules: CacheRules = NO_BOUNDS,
     clears_results: bool = True,
 ) -> TriedPolicies:
-    """Return the policies to compare with `kind`: variants that trim to other shares of the limit
-    (`low_water`), each with and without `snap_to_user`.
+    """Return the policies to compare with `kind`, which is the first variant. Other variants can
+    have another `low_water` (1, 0.8, 0.6 or 0.5), `snap_to_user`, or both.
 
-    The first variant is `kind`. With `clears_results`, a token window has one more variant, which
-    clears old tool results. `also` are limits to try besides the usual ones, and `rules` are those
+    With `clears_results`, a token window that does not clear old tool results has one more variant,
+    which clears them. `also` are limits to try besides the usual limits, and `rules` are the rules
     of the prompt cache.
     """
     kind = _variant(kind)
@@ -218,7 +218,7 @@ class Figures:
 
 def figures_of(history: History, tried: TriedPolicies, today: Policy | None = None) -> Figures:
     """Return the figures of a history under the policies that are compared. `today` is the policy
-    in force, or None if the client decides.
+    in force. It is None if there is no policy, because the client decides what is in memory.
     """
     tallies = Tallies(history, tried.kind, tried.rules)
     if tallies.are_slow:
@@ -296,7 +296,7 @@ def _can_clear(history: History, tried: TriedPolicies, most: int) -> bool:
 
 
 def longest_prompt(history: History) -> int:
-    """Return the tokens of the largest prompt without a limit."""
+    """Return the tokens of a history's largest prompt if everything is sent."""
     return max(prompt_sizes(history, history.loads.departures(None)), default=0)
 
 
@@ -366,7 +366,8 @@ class Sums:
 
 
 def halves(figures: Sequence[Figures]) -> tuple[list[Figures], list[Figures]]:
-    """Split figures into two lists: the first, the third and so on, and all others. The first list
-    is for choosing a policy, and the second for checking the choice.
+    """Split figures into two lists by their indices. The first list has the figures at even indices
+    (0, 2, 4 and so on), and is for choosing a policy. The second list has the figures at odd
+    indices, and is for checking the choice.
     """
     return list(figures[::2]), list(figures[1::2])

@@ -101,10 +101,10 @@ class History:
         return self.read[position].facts.mentions
 
     def latest_mentions(self, fact: str, end: int) -> list[int]:
-        """Return the positions of the latest messages with a fact, among the first `end` messages.
+        """Return the positions of at most two messages with a fact, among the first `end` messages.
 
-        At most two: the latest system message with the fact, and the latest other message. Either
-        can be in memory longer, because a system message stays while others leave.
+        They are the latest message with the fact that is not a system message, and the latest
+        system message with the fact. A system message can be in memory longer than later messages.
         """
         found = (mentions.get(fact, ()) for mentions in self._mentions)
         return [each[n - 1] for each in found if (n := bisect_left(each, end))]

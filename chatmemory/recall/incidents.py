@@ -60,11 +60,12 @@ class Forgotten:
 
 @dataclass(frozen=True)
 class Incident:
-    """A message that repeats facts that had left memory, or a tool call whose result had left
-    memory.
+    """A message that repeats something that had left memory: facts, or a tool call with its result.
+    For a repeated tool call, this message is the new result.
 
     - `again`: the seq of the message. `step` is the step that added it.
-    - `facts`: the repeated facts: ids first, then names, then dates.
+    - `facts`: the repeated facts: ids first, then names, then dates. It can be empty for a repeated
+      tool call.
     - `asked`: the seq of the message in which the assistant asked the user for a fact, or None.
     - `is_forced`: whether the assistant asked, or the user says that this is a repetition.
 
@@ -72,7 +73,8 @@ class Incident:
 
     - `tool`: the name of the tool.
     - `result`: the earlier result that had left memory.
-    - `tokens`: the size of the new result. `is_same` says whether both results are equal.
+    - `tokens`: the size of the new result; None until `with_limits` adds it. `is_same` says whether
+      both results are equal.
     """
 
     kind: IncidentKind

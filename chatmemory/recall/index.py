@@ -198,11 +198,13 @@ def indexed(
     policy: Policy | None,
     entry_of: Callable[[ChatMessage], Entry],
 ) -> Transition:
-    """Return the transition that renews the index message after the messages `left` were evicted.
-    Nothing changes if no message was evicted. Without a term to list, the index message leaves.
+    """Return the transition that renews the index message after an eviction. `left` are the evicted
+    messages. Nothing changes if there are none, or if the policy has no index. If no term can be
+    listed, the index message is removed.
 
-    The index takes at most half of what a trim frees: 1,000 tokens if a full memory is trimmed to
-    6,000 of 8,000 tokens. `entry_of` makes an entry, with its tokens, from the index message.
+    The index takes at most half of the room that a trim frees. If a full memory is trimmed from
+    8,000 to 6,000 tokens, the index takes at most 1,000 tokens. `entry_of` makes an entry, with its
+    tokens, from the index message.
     """
     if policy is None or not left or not policy.indexed_terms or policy.meters_only:
         return unchanged(window, policy)

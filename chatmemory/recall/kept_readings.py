@@ -44,7 +44,7 @@ class KeptReading(Generic[T, P, R]):
 def kept_if_short(
     most: int,
 ) -> Callable[[Callable[Concatenate[str, P], R]], KeptReading[str, P, R]]:
-    """Return a decorator that caches the latest `most` results for texts of at most 2,000
-    characters.
+    """Return a decorator that caches a function's results for texts of at most 2,000 characters.
+    The cache holds up to `most` results, namely those used last.
     """
     return lambda read: KeptReading(read, most, len)

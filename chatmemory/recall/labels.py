@@ -1,7 +1,7 @@
 """Finds labels: what a text calls its terms, such as `flight_number` for HAT001.
 
-A label is the key of a term in JSON, or the word before a colon. Other words are no labels, so that
-no sentence of a user or a tool gets into a list of terms.
+A label is the key of a term in JSON, or the word before a colon or equals sign, as in `order:
+A-1182`. No other words are labels, so lists of terms never contain sentences of users or tools.
 """
 
 from __future__ import annotations
@@ -39,10 +39,11 @@ def labels_in(message: ChatMessage, terms: Collection[str]) -> dict[str, str]:
 
 
 def lines_of(terms: Iterable[tuple[str, str]]) -> list[str]:
-    """Return terms as lines of text, one for each label, such as `order: A-1182, A-1183`. Labels
-    are in the order of their first term.
+    """Return terms as lines of text, one line for each label, such as `order: A-1182, A-1183`. The
+    lines are in the order in which their labels first occur in `terms`.
 
-    `terms` are pairs of a label, which may be "", and a term.
+    `terms` are pairs of a label and a term. Terms with the label "" share one line, which has no
+    label.
     """
     groups: defaultdict[str, list[str]] = defaultdict(list)
     for label, term in terms:

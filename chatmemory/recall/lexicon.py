@@ -50,7 +50,9 @@ class MessageFacts(NamedTuple):
 
     @property
     def said(self) -> frozenset[str]:
-        """The names of the facts that the message has as a whole."""
+        """The names of the facts in `mentions` that the message has in full, and not only
+        in part.
+        """
         return self.mentions - self.parts
 
 

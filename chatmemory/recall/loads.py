@@ -50,8 +50,8 @@ def evicts_oldest_first(policy: Policy) -> bool:
 
 
 class Stub(NamedTuple):
-    """The placeholder of a cleared tool result, and its tokens. `at` is the position of the message
-    for which the result was cleared.
+    """The placeholder of a cleared tool result, and the tokens of the placeholder. `at` is the
+    position of the message at whose arrival the result was cleared.
     """
 
     at: int
@@ -97,8 +97,9 @@ class Departures:
 
     @cached_property
     def of_texts(self) -> Sequence[int]:
-        """For each message, the position of the message at whose arrival its text left memory: by
-        eviction, or because a placeholder replaced it.
+        """When the text of each message left memory: by eviction, or because a placeholder replaced
+        the text. Each item is the position of the message that arrived then. For a text that
+        stayed, or that was in no prompt, the item is as in `at`.
         """
         if not self.stubs:
             return self.at
@@ -306,12 +307,12 @@ class Loads:
             highest = max(highest, load)
 
     def limits_that_hold(self, position: int, last: int, policy: Policy) -> list[Interval]:
-        """Return the limits under which the message at `position` is in memory right after the
-        message at `last` came.
+        """Return the limits under which memory still has the message at `position` after the
+        message at `last` was added.
 
-        Each item (first, end) stands for the limits from `first` up to, but not including, `end`;
-        None as `end` means no end. Only for policies that evict the oldest messages first, and if
-        `have_one_system`.
+        Each item (first, end) stands for the limits from `first` up to, but not including, `end`.
+        If `end` is None, there is no upper end. The policy must evict the oldest messages first,
+        and `have_one_system` must be True.
         """
         alone, call = self.between(position, last, policy), self.calls[position]
         if call is None or self._is_apart(call, position, last, policy):
@@ -323,8 +324,8 @@ class Loads:
 
 @dataclass(frozen=True)
 class Keeping:
-    """The smallest limit from which on a message stays in memory: all larger limits keep it, too.
-    `limit` is None if there is no such limit.
+    """The smallest limit from which a message stays in memory: this limit and all larger limits
+    keep the message. `limit` is None if there is no such limit.
 
     `tried_every` is the distance between the limits that were tried. If it is 1, `limit` is exact.
     """
@@ -334,7 +335,10 @@ class Keeping:
 
 
 class Mention(NamedTuple):
-    """The `position` of a message that must still be in memory after the first `end` messages."""
+    """A message that memory should still have at a later time. The message is at `position`, and
+    the time is after the first `end` messages were added. `smallest_limits` finds the limit for
+    this.
+    """
 
     position: int
     end: int

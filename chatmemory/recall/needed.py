@@ -16,11 +16,12 @@ REPEATS = frozenset({IncidentKind.USER_REPEATED, IncidentKind.CALL_REPEATED})
 
 
 class Needed(NamedTuple):
-    """One thing that a message uses of earlier messages: facts, or a tool call. If memory had lost
-    this thing, the message is an incident of this `kind`.
+    """Facts, or a tool call, from earlier messages that a message uses again. If they had left
+    memory, the message is an incident of this `kind`.
 
-    - `parts`: for each fact, or for the call, its name and the position of the last earlier message
-      that mentions it.
+    - `parts`: for each fact, its name and the position of the last earlier message that mentions
+      the fact. For a tool call, its name and the position of its last earlier result without an
+      error.
     - `fact`: the text to show. If it is "", the fact in `parts` that leaves memory first is shown.
     """
 
@@ -42,7 +43,9 @@ class NeededAt(NamedTuple):
 
 
 def needed_at(read: Sequence[ReadMessage]) -> list[NeededAt]:
-    """Return, for each message of a history, what it uses of earlier messages."""
+    """Return, for each message of a history, the facts and tool calls from earlier messages that it
+    uses again.
+    """
     last: dict[str, int] = {}
     found: list[list[Needed]] = []
     for position, each in enumerate(read):

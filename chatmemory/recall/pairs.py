@@ -39,7 +39,9 @@ class Pair(NamedTuple):
 
 
 class Pairs:
-    """Those pairs (a key with its value) in a conversation that count as facts."""
+    """The facts of a conversation that are pairs: a key with its value, such as
+    `membership=gold`.
+    """
 
     def __init__(self, messages: Sequence[ChatMessage], facts: Collection[str]) -> None:
         earlier: set[Pair] = set()

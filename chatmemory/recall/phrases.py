@@ -62,8 +62,8 @@ def own_keys() -> frozenset[str]:
 
 
 def narrow(text: str) -> str:
-    """Return a text of the same length with ordinary letters and digits in place of full-width
-    ones.
+    """Return a text with ordinary characters in place of its full-width letters, digits, signs and
+    spaces. The length of the text does not change.
     """
     if text.isascii():
         return text
@@ -90,8 +90,10 @@ def in_one_kana(text: str) -> str:
 
 
 def aligned(text: str) -> tuple[str, Sequence[int]]:
-    """Return a text in lowercase without accents. Also return, for each of its characters, the
-    index of that character in the original text. One more item is the length of the original text.
+    """Return a text in lowercase without accents, and a sequence of indices in the original text.
+
+    The sequence has one index for each character of the returned text: where this character was in
+    the original text. The last item of the sequence is the length of the original text.
     """
     if text.isascii():
         return folded(text), range(len(text) + 1)
@@ -465,8 +467,8 @@ def reported() -> Phrases:
 
 @cache
 def anew() -> Phrases:
-    """Return the words that make an answer a new wish instead of a repetition, such as "another" or
-    "this time".
+    """Return the words which show that an answer is a new wish and not a repetition, such as
+    "another" or "this time".
     """
     return _in_all_languages("anew")
 
@@ -511,8 +513,11 @@ def spoken_in(text: str) -> Sequence[Language]:
     """Return the languages in which a text may be written. The text is in lowercase without
     accents.
 
-    A language is left out if the text has more than twice as many small words of another language.
-    All languages are returned if the text has few small words, or Chinese or Japanese characters.
+    - If the text has Chinese or Japanese characters, all languages are returned.
+    - Otherwise, only languages with spaces between words are returned. A language is left out if
+      the text has more than twice as many small words, such as "the", of another language.
+    - If the text has fewer than four small words of each language, no language with spaces is left
+      out.
     """
     if HAS_CJK.search(text):
         return languages()

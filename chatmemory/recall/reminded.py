@@ -40,8 +40,10 @@ class Reminded:
 
     @cached_property
     def phrases(self) -> list[Value]:
-        """The words near the reminders as values: single words, and a few words next to each other.
-        Small words are left out.
+        """The phrases near a reminder, such as "as I said", as values. A phrase is one to four
+        words next to each other, without small words such as "the".
+
+        Phrases of very short sentences are included too, if the text has such a reminder.
         """
         spans = sentences(self._text.text) if self._parts else ()
         short = [span for span in spans if _has_few_words(self._text.plain[slice(*span)])]
@@ -65,8 +67,9 @@ class Reminded:
         )
 
     def tells(self, value: Value) -> bool:
-        """Return whether a reminder in the text refers to a value in words, such as a color or an
-        address. For codes and other exact values, use `binds`.
+        """Return whether a reminder in the text, such as "as I said", refers to `value`. Only for
+        values that are words, such as a color or an address. For codes and other exact values, use
+        `binds`.
         """
         return self._has(value) and (
             _is_telling(value)

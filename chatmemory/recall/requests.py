@@ -30,9 +30,10 @@ _WORD = declared_pattern(r"[^\W_]+")
 class Request(NamedTuple):
     """A sentence in which an assistant asks for facts. `words` are all its words.
 
-    - `kinds`: the kinds of facts that it asks for; empty if phrases.toml does not know the noun.
-    - `is_again`: whether it asks to repeat something.
-    - `is_which`: whether it asks which of several things is meant.
+    - `kinds`: the kinds of facts that the sentence asks for. Empty if it names no kind that is in
+      phrases.toml.
+    - `is_again`: whether it asks the user to repeat something.
+    - `is_which`: whether it asks for a thing of no known kind: `which branch is it?`
     - `is_other`: whether it asks about another thing than before: `and the second one?`
     """
 
@@ -71,8 +72,10 @@ class Question(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """What an assistant's text asks. `requests` are its requests for facts. `question` is what the
-    text asks as a whole, or None if it asks nothing.
+    """What an assistant's text asks. `requests` are the sentences that ask for facts. `question`
+    describes what the whole text asks.
+
+    `question` is None if the text asks nothing and does not say that something is lacking.
     """
 
     requests: tuple[Request, ...] = ()
@@ -136,8 +139,8 @@ def _requests_in(text: _Reading, own: tuple[str, ...]) -> list[Request]:
 
 
 def without_offers(sentence: str, spoken: Iterable[Language]) -> str:
-    """Return a sentence without offers, such as `anything else?`. `spoken` are the languages to
-    try. The sentence is in lowercase without accents.
+    """Return a sentence without its offers, such as `anything else?`. The given sentence must be in
+    lowercase without accents. `spoken` are the languages in which offers are searched for.
     """
     for language in spoken:
         sentence = language.without_offers(sentence)

@@ -1,4 +1,4 @@
-"""Turns sessions of coding agents into stored messages, and back.
+"""Converts sessions of coding agents to stored messages, and back.
 
 Details that only sessions have, such as the token counts of prompts, are stored in attributes of
 messages.
@@ -67,8 +67,8 @@ def stored_session(
     - `messages`: the messages in order, by seq.
     - `injected`: the seqs of messages that are not in history, because a client put them into
       memory.
-    - `compactions`: as in a `Session`, but with seqs in place of positions. Their token counts are
-      replaced by those that the agent recorded.
+    - `compactions`: as in a `Session`, but with seqs in place of positions. If the agent recorded
+      token counts of a compaction, the session has these counts instead.
     """
     numbers = list(messages)
     places = {number: position for position, number in enumerate(numbers)}

@@ -1,5 +1,5 @@
-"""The options of a compaction: which messages the summary replaces, and how many of their exact
-terms are appended.
+"""The options of a compaction: which messages the summary replaces, and how many exact terms of
+these messages are appended to the summary.
 """
 
 from __future__ import annotations
@@ -117,9 +117,11 @@ class SummaryPlan:
     ) -> Transition:
         """Return the transition that replaces messages of a window by a summary with this text.
 
-        `entry_of` makes an entry, with its tokens, from the summary message. `numbers` is as in
-        `covered`, and `words` as in `terms`. Raises MessageNotFound, InvalidMessage,
-        NotCompactable.
+        - `entry_of`: makes an entry from the summary message, and counts its tokens.
+        - `numbers`: one number for each entry of the window, as in `covered`.
+        - `words`: the project's additions to what counts as a fact.
+
+        Raises MessageNotFound, InvalidMessage, NotCompactable.
         """
         entries = list(window.with_messages())
         shown, hidden = recovered(entries, policy)

@@ -32,11 +32,11 @@ class Tally(NamedTuple):
     """The figures of a policy in a replay.
 
     - `held`: the number of needs that were held.
-    - `user_repeated`, `call_repeated`: the number of incidents in which users repeated themselves,
-      or tool calls were repeated.
-    - `tokens`: the tokens of the prompts, of which `read` come from the prompt cache and `written`
-      go to it.
-    - `by_index`: the number of lost needs whose facts an index message listed.
+    - `user_repeated`: the number of incidents in which a user repeated a fact.
+    - `call_repeated`: the number of incidents in which a tool call was repeated.
+    - `tokens`: the tokens of the prompts. Of these tokens, `read` come from the prompt cache, and
+      `written` go to it.
+    - `by_index`: the number of needs that were not held, but whose facts an index message listed.
     """
 
     held: int = 0

@@ -1,7 +1,7 @@
 """Searches texts for terms. A text is read once for any number of terms.
 
-A text has a term only as a whole: `A-1182` does not have `A-118`. For a path or a URL, the
-identifying part is enough.
+A term is found only as a whole: `A-118` is not found in `A-1182`. For a path or a URL, the
+identifying part is enough: `src/app/main.py` is found in a text with `main.py`.
 """
 
 from __future__ import annotations

@@ -124,7 +124,7 @@ class UserText:
         ]
 
     def quotes(self, index: int) -> bool:
-        """Return whether the text has a quotation at an index."""
+        """Return whether an index is inside a quotation of more than three words."""
         return any(start <= index < end for start, end in self._quotations)
 
     @cached_property
@@ -140,7 +140,9 @@ class UserText:
 
     @cached_property
     def words(self) -> list[Value]:
-        """The words that may be a name, a whole short answer or an address."""
+        """The parts of the text that may be a name, a short answer or an address, as values. Also
+        small numbers in words, such as "three". Reminders, such as "as I said", are not searched.
+        """
         return words_in(self.plain)
 
     @cached_property
@@ -152,8 +154,8 @@ class UserText:
 
     @cached_property
     def contradicting(self) -> list[Value]:
-        """The phrases of the text, if it contradicts with a word such as "not" or "but"; else
-        [].
+        """The phrases of the text, if a word such as "not" or "but" contradicts what was said
+        before. Empty without such a word.
         """
         spans = sentences(self.text) if self.contradicts else ()
         return [each for span in spans for each in phrases_in(self.plain, *span)]
@@ -181,8 +183,8 @@ class UserText:
         return [*words_for_numbers(self.text)]
 
     def same_as(self, value: Value) -> Value | None:
-        """Return the value in this text that equals `value`, even if it is written differently. The
-        longest of several; None if there is none.
+        """Return the value in this text that equals `value`, even if it is written differently. If
+        several values are equal, return the longest. None if no value is equal.
         """
         if value.shape == "words":
             known = names_like(self.text, value) if self.searched.has_words_of(value) else []
@@ -227,8 +229,8 @@ class UserText:
         return self._is_said_before(end, reported())
 
     def is_anew(self, end: int) -> bool:
-        """Return whether a word says that something is new, such as "another" or "this time".
-        Reminders are not searched.
+        """Return whether a word says that something is new, such as "another" or "this time". Words
+        in a reminder, such as "as I said", do not count.
 
         Searches the text up to the end of the sentence that contains the index `end`.
         """
@@ -357,7 +359,8 @@ class UserText:
 
     @cached_property
     def opening(self) -> tuple[int, int]:
-        """The span of the first clause that has more than small words.
+        """The span of the first clause with a word that is not a small word, such as "the" or
+        "please".
 
         It is (0, 0) if there is no such clause, or if the clause is a label that ends with a colon,
         such as `Size:`

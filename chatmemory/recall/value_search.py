@@ -36,8 +36,8 @@ _BEHIND_ADDRESS = declared_pattern(r"(?![0-9a-z_@]|[.\-][0-9a-z])")
 
 
 class Search:
-    """Searches texts for values. Of more than MOST_VALUES values, only the first are searched
-    for.
+    """Searches texts for values. If more than MOST_VALUES values are given, only the first
+    MOST_VALUES are searched for.
     """
 
     def __init__(self, values: Iterable[Value]) -> None:
@@ -151,20 +151,24 @@ class Searched:
 
     @cached_property
     def words(self) -> frozenset[str]:
-        """The different words in scripts with spaces."""
+        """The words of the text, each once, in lowercase without accents. Characters of languages
+        without spaces, such as Chinese, are left out.
+        """
         return frozenset(self._words_of_letters)
 
     @cached_property
     def in_order(self) -> str:
-        """The words in scripts with spaces, as one text for a fast test. The letters e, n and s at
-        the end of each word are cut off: "Two houses" -> " two hou ".
+        """The words of the text as one string, in lowercase without accents. The letters e, n and s
+        at the end of each word are cut off: "Two houses" -> " two hou ".
+
+        Characters of languages without spaces are left out.
         """
         return f" {' '.join(map(_bare, self._words_of_letters))} "
 
     @cached_property
     def stems(self) -> Mapping[str, Sequence[str]]:
-        """The different words in scripts with spaces, by what is left without the letters e, n and
-        s at their ends: {"hou": ["house", "houses"]}.
+        """The `words` by their stems. A stem is a word without all letters e, n and s at its end:
+        {"hou": ["house", "houses"]}.
         """
         found: defaultdict[str, list[str]] = defaultdict(list)
         for word in self.words:

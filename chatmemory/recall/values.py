@@ -132,8 +132,8 @@ class Value(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The name of the value in its conversation, such as `~code:lh454`. Names of other facts
-        have no `~`.
+        """The name that identifies the value among the facts of its conversation, such as
+        `~code:lh454`. Facts that are not values have names without `~`.
         """
         return f"~{self.shape}:{self.key}"
 
@@ -168,8 +168,8 @@ def codes_in(text: str) -> list[Value]:
 
 
 def words_in(text: str) -> list[Value]:
-    """Return the names, short answers and addresses that a text may have, and numbers written in
-    words, as values.
+    """Return the parts of a text that may be a name, a short answer or an address, as values. Also
+    small numbers in words, such as "three".
     """
     text = narrow(text)
     return [*_words(text), *addresses_in(text), *words_for_numbers(text)]

@@ -1,4 +1,4 @@
-"""Reports which exact terms the summaries in agents' sessions lost."""
+"""Reports which exact terms were lost by the summaries in agents' sessions."""
 
 from __future__ import annotations
 

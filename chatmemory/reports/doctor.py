@@ -1,4 +1,4 @@
-"""Reports which windows in files a provider would reject."""
+"""Reports, for conversations in files, which windows a provider would reject."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ class TranscriptFile(NamedTuple):
 
 def add_file_arguments(parser: ArgumentParser, nargs: Literal["*", "+"], *formats: str) -> None:
     """Add the arguments of a command that reads transcripts: the files and folders, and their
-    format. `formats` are names that `--format` accepts besides the usual ones.
+    format. `formats` are more names that `--format` accepts, besides "auto" and the known formats.
     """
     parser.add_argument(
         "files",

@@ -87,8 +87,8 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(options: Options, write: Callable[[str], object]) -> int:
-    """Run the command, and return its exit code, which is 0. Only `chatmemory hook install` can
-    raise an error.
+    """Run the command `chatmemory hook`, and return its exit code, which is always 0. Errors are
+    ignored, except those of `chatmemory hook install`.
     """
     if options["event"] == "install":
         write(installing())
@@ -114,8 +114,8 @@ def installing() -> str:
 
 
 def answer(event: str, given: bytes, tokens: int = TOKENS) -> str:
-    """Return what a hook prints for an event, or "" for nothing. `given` is the client's JSON. The
-    text has at most `tokens` tokens.
+    """Return what the hook prints for an event, or "" for nothing. `given` is the JSON from the
+    client, such as Claude Code. The text for the model has at most `tokens` tokens.
     """
     asked = json.loads(given)
     if event == "session-start" and asked.get("source") in NOT_COMPACTED:

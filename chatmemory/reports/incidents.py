@@ -76,7 +76,9 @@ def _of_files(
 
 
 def print_incidents(conversations: ByConversation, printer: Printer, fail_on: Sequence[str]) -> int:
-    """Print the incidents and their number. Returns 1 if one is of a kind in `fail_on`, else 0."""
+    """Print the incidents and their number. Returns 1 if there is an incident of a kind in
+    `fail_on`, else 0.
+    """
     total: Counter[str] = Counter(dict.fromkeys([FORCED_NAME, *KINDS, "conversations"], 0))
     for name, found in conversations:
         if found:

@@ -44,7 +44,9 @@ class TriedLaw(NamedTuple):
 
 
 def tried_laws() -> Iterator[TriedLaw]:
-    """Yield each law of each rule with its results for the two examples of the rule."""
+    """Yield a test result for each law of each provider rule. A law says how one provider treats a
+    window that breaks a rule. Each law is tested with the two examples of its rule.
+    """
     for rule in RULES.values():
         for provider, law in rule.laws.items():
             bad, good = (_verdict(rule, provider, each) for each in ("bad", "good"))
@@ -58,8 +60,8 @@ def _verdict(rule: Rule, provider: str, which: str) -> str:
 
 
 def print_laws(printer: Printer) -> int:
-    """Print each law with its results for both examples. Returns 1 if a law does not hold, else
-    0.
+    """Print the test result of each law (see `tried_laws`). Returns 1 if a law does not hold for
+    the examples of its rule, else 0.
     """
     count = broken = 0
     for each in tried_laws():

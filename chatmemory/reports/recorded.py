@@ -21,11 +21,13 @@ _USED = ("cache_read_input_tokens", "cache_creation_input_tokens", "input_tokens
 
 
 class RecordedCall(NamedTuple):
-    """A model call with the usage that the provider recorded: the tokens of the whole `prompt`, and
-    how many were `read` from the cache.
+    """A model call with the usage that the provider recorded.
 
-    `new_tokens` are the tokens of the messages since the previous call. That call was `age` seconds
-    earlier; None if unknown.
+    - `prompt`: the tokens of the whole prompt.
+    - `read`: how many of these tokens were read from the cache.
+    - `new_tokens`: the estimated tokens of the messages since the previous call with recorded
+      usage. The answer to that call is included.
+    - `age`: the seconds since that previous call; None if unknown.
     """
 
     prompt: int
@@ -35,8 +37,8 @@ class RecordedCall(NamedTuple):
 
 
 def used_in(messages: Sequence[ChatMessage], history: History) -> Iterator[RecordedCall]:
-    """Yield the model calls of a conversation, if their usage is recorded. The first of these calls
-    is left out.
+    """Yield the model calls of a conversation whose usage is recorded, except the first
+    such call.
     """
     sums, last = [0], None
     for tokens in history.tokens:
@@ -67,8 +69,8 @@ def _usage_of(message: ChatMessage) -> tuple[int, int, int] | None:
 
 
 def shares(calls: Iterable[RecordedCall]) -> tuple[int, float, float]:
-    """Return three figures of the calls that read from the cache: their number, the share of prompt
-    tokens that was read, and the share that should have been read.
+    """Return three figures of the calls that read from the cache: their number, the share of their
+    prompt tokens that was read, and the predicted share. Without such calls, all are 0.
     """
     hits = [each for each in calls if each.read]
     whole = sum(each.prompt for each in hits) or 1
@@ -78,7 +80,7 @@ def shares(calls: Iterable[RecordedCall]) -> tuple[int, float, float]:
 
 def print_recorded(options: Options, printer: Printer) -> int:
     """Print, for each conversation, which share of the prompt tokens was read from the cache, and
-    which share should have been. Then print the cache misses by the time since the previous call.
+    the predicted share. Then print the cache misses, sorted by the time since the previous call.
 
     Returns the exit code: 3 if something could not be read, else 0.
     """

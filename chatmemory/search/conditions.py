@@ -29,16 +29,16 @@ _IN_BRACKETS = "".join(rf"\u{ord(each):04X}" for each in SEPARATORS)
 
 
 def folded_sql(text: str) -> str:
-    """Return the SQL by which PostgreSQL removes case and accents from a text. `text` is the SQL of
-    the text.
+    """Return the SQL by which PostgreSQL removes case and accents from a text: `Café` becomes
+    `CAFE`. `text` is the SQL expression of the text.
     """
     others = _WITHOUT.format(plain=_PLAIN.format(text=text), these=_MARKS)
     return f"CASE WHEN {_IS_ASCII.format(text=text)} THEN UPPER({text}) ELSE {others} END"
 
 
 def squashed_sql(text: str) -> str:
-    """Return the SQL by which PostgreSQL removes case, accents and separators from a text: `BW
-    583021` becomes `bw583021`. `text` is the SQL of the text.
+    """Return the SQL by which PostgreSQL removes case, accents and separators from a text: `bw
+    583021` becomes `BW583021`. `text` is the SQL expression of the text.
     """
     others = _WITHOUT.format(plain=_PLAIN.format(text=text), these=_MARKS + _IN_BRACKETS)
     ascii = f"TRANSLATE(UPPER({text}), '{_ASCII}', '')"
@@ -54,8 +54,8 @@ def pattern_of(part: str, connection: BaseDatabaseWrapper) -> str:
 
 
 def as_bytes(text: str) -> str:
-    """Return the SQL by which SQLite passes a text to a Python function as bytes. As text, it would
-    have to be valid UTF-8.
+    """Return the SQL by which SQLite passes a text to a Python function as bytes. A text that is
+    not valid UTF-8 can only be passed as bytes. `text` is the SQL of the text.
     """
     return f"CAST({text} AS BLOB)"
 
@@ -65,7 +65,9 @@ Compiled = tuple[str, Any]  # SQL and its parameters, a list or a tuple
 
 
 class Has(Func):
-    """The SQL condition that a text matches a search: all its words, or a phrase."""
+    """The SQL condition that a text matches a search. The search is for words in any order, or for
+    one phrase.
+    """
 
     output_field = BooleanField()
 
@@ -98,13 +100,15 @@ class Has(Func):
 
 
 def add_functions(connection: BaseDatabaseWrapper, **_: object) -> None:
-    """Define the Python functions of searches and triggers on a new SQLite connection of Django."""
+    """Add to a new connection of Django the Python functions that searches and triggers call. Does
+    nothing for databases other than SQLite.
+    """
     if connection.vendor == "sqlite":
         define_functions(connection.connection)
 
 
 def define_functions(driver: Connection) -> None:
-    """Define the Python functions of searches and triggers on a connection of SQLite's driver."""
+    """Add to a `sqlite3` connection the Python functions that searches and triggers call."""
     driver.create_function("chatmemory_has", 2, _has, deterministic=True)
     driver.create_function("chatmemory_squashed", 1, _squashed, deterministic=True)
 
@@ -118,8 +122,10 @@ def _squashed(text: bytes | None) -> str:
 
 
 def patterns_of(sought: Sought, connection: BaseDatabaseWrapper, most: int) -> Sequence[str]:
-    """Return LIKE patterns for the longest words and codes of a search, at most `most` of them.
+    """Return LIKE patterns for the longest words and codes of a search, at most `most` patterns.
+    Words of one or two characters are left out.
 
-    The patterns are for an index that has texts without separators, such as "a1182" for "A-1182".
+    The patterns are for an index of texts in uppercase without separators: the pattern for "A-1182"
+    is `%A1182%`.
     """
     return [pattern_of(part, connection) for part in sought.parts[:most] if len(part) > 2]

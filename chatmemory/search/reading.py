@@ -50,8 +50,8 @@ def user_labels(labels: Mapping[str, str]) -> dict[str, str]:
 
 
 def searches_messages(words: str) -> bool:
-    """Return whether messages are searched for these words. One or two ASCII characters are not,
-    because nearly every message has them.
+    """Return whether a search for these words searches messages. For one or two ASCII characters it
+    does not, because nearly every message contains them.
     """
     return len(words) >= LEAST_WORD or not words.isascii()
 
@@ -101,7 +101,9 @@ class LabelText(Func):
 
 
 class SeqList(Subquery):
-    """The SQL expression for the seqs that a query finds, as one text with commas."""
+    """The SQL expression for the `seq` numbers of the messages that a query finds, as one text such
+    as `3,8,21`.
+    """
 
     output_field = TextField()
     template = "(SELECT STRING_AGG(CAST(seq AS text), ',') FROM (%(subquery)s) listed)"
@@ -181,8 +183,10 @@ class TextIndex:
         return self.latest(self.read(words), memory_ids, most)
 
     def beside(self) -> str:
-        """Return the name of the table with texts beside history, such as messages that only model
-        calls had. "" if no room stores such texts.
+        """Return the name of the table with texts beside history, such as messages that were sent
+        in model calls but are not in history.
+
+        Return "" if no room stores such texts, or if the table does not exist yet.
         """
         model = model_beside()
         table = model._meta.db_table if model else ""
@@ -217,7 +221,7 @@ class TextIndex:
         }
 
     def named(self, words: str) -> Q:
-        """Return the condition for conversations whose id and labels have all words."""
+        """Return the condition for conversations whose id and labels together contain all words."""
         return Q(Has(names(), sought_words(words)))
 
     def are_short(self, memory_ids: Sequence[str]) -> bool:
@@ -241,10 +245,8 @@ class TextIndex:
         return all_rows("Message").filter(has, origin="SAID")
 
     def matching_beside(self, words: str) -> QuerySet[Model]:
-        """Return the query for texts beside history with the words, such as messages that only
-        model calls had. Uses the index if there is one.
-
-        Its rows are those of the room's table.
+        """Return the query for texts beside history that contain the words, as rows of
+        `model_beside`. Uses the index if there is one.
         """
         return self.read_beside(words)
 
@@ -299,8 +301,8 @@ def names() -> Combinable:
 
 
 def model_beside() -> type[Model] | None:
-    """Return the model of the texts beside history, such as messages that only model calls had.
-    None if no room stores such texts.
+    """Return the model of the texts beside history, such as messages that were sent in model calls
+    but are not in history. None if no room stores such texts.
     """
     return apps.get_model(TEXTS_BESIDE[0]) if TEXTS_BESIDE else None
 

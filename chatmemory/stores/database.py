@@ -152,7 +152,9 @@ class DjangoChatMemoryStore(ChatMemoryStore):
 
     @explained
     def transact_all(self, memory_id: str, decisions: Sequence[Decide]) -> list[Transition]:
-        """Make several changes as `transact` does, all or none, and return their transitions."""
+        """Make several changes in one transaction, each as `transact` does, and return their
+        transitions. If one of `decisions` raises, nothing is stored.
+        """
         create = partial(unsaved_memory, memory_id)
         with locked(memory_id, actor=self._actor, create=create) as recorder:
             return [_recorded(recorder, decide) for decide in decisions]
@@ -184,7 +186,7 @@ class DjangoChatMemoryStore(ChatMemoryStore):
         return await self.to_thread(self.transact_all, memory_id, decisions)
 
     async def to_thread(self, call: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
-        """Run a blocking call in the thread with the database connection of this asyncio task, and
-        return its result.
+        """Run a blocking call in the thread that has the database connection of this asyncio task.
+        Return the result of the call.
         """
         return await sync_to_async(call)(*args, **options)

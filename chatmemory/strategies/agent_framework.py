@@ -19,7 +19,9 @@ from chatmemory.strategies.runs import Run, Sent, Settings, spoken
 
 
 def written(position: int, message: ChatMessage) -> Message:
-    """Return a message as an object of the Agent Framework. Its id is the position."""
+    """Return a message as an object of the Agent Framework. The id of the object is the message's
+    position in the conversation.
+    """
     text, id = spoken(message), str(position)
     match message:
         case AiMessage():

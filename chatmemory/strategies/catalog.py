@@ -67,7 +67,9 @@ class Strategy:
         return f"not installed: pip install '{self.package}'"
 
     def shown_call(self, settings: Settings) -> str:
-        """Return the framework's call as text, with the limits of the settings."""
+        """Return the framework's call as text, such as `ClearToolUsesEdit(trigger=4000, keep=3)`.
+        The limits in the call are those of the settings.
+        """
         return self.call.format(
             tokens=settings.tokens,
             messages=settings.messages,
@@ -234,8 +236,8 @@ def own_strategy(name: str, function: Function) -> Strategy:
 
 
 def chosen_strategies(names: str) -> tuple[Strategy, ...]:
-    """Return the strategies with these names, separated by commas; all strategies for "". Raises
-    InvalidValue for an unknown name.
+    """Return the strategies that `names` lists, such as `"google_adk,llama_index"`. Return all
+    strategies for "". Raises InvalidValue for an unknown name.
     """
     known = {each.name: each for each in all_strategies()}
     if not names:

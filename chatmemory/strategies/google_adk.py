@@ -82,8 +82,8 @@ class _Writer(BaseLlm):  # type: ignore[misc]  # the library is not in every env
 
 
 class EventsCompactionRun(Run):
-    """Runs `EventsCompactionConfig(compaction_interval=5, overlap_size=1)`. After every 5
-    invocations, it summarizes these and the invocation before them.
+    """Runs `EventsCompactionConfig(compaction_interval=5, overlap_size=1)`. After every 5 turns,
+    the framework summarizes these 5 turns and the turn before them.
     """
 
     def __init__(self, settings: Settings) -> None:

@@ -40,7 +40,9 @@ RESULTS_KEPT = 3  # the default of ClearToolUsesEdit
 
 
 def written(position: int, message: ChatMessage) -> BaseMessage:
-    """Return a message as an object of LangChain. Its id is the position."""
+    """Return a message as an object of LangChain. The id of the object is the message's position in
+    the conversation.
+    """
     id, text = str(position), spoken(message)
     match message:
         case AiMessage():
@@ -76,8 +78,8 @@ class LangChainRun(Run):
 
     @property
     def counter(self) -> LibraryValue:
-        """The function by which the library counts tokens: LangChain's, or with `counts_alike`, the
-        estimator of the settings.
+        """The function that counts tokens, by default LangChain's approximate count. With the
+        setting `counts_alike`, the function uses the estimator of the settings.
         """
         return self._count if self.settings.counts_alike else count_tokens_approximately
 

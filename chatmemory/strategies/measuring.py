@@ -126,9 +126,9 @@ def measure(
 def prompts_of(
     conversation: Conversation, run: Run, stand_in: StandIn = StandIn.NOTHING
 ) -> Iterator[tuple[int, list[Piece]]]:
-    """Yield the position of the answer and the prompt of each model call in a run.
+    """Yield a pair for each model call in a run: the position of the answer, and the prompt.
 
-    An item of a prompt is the position of a message. If the message is not in the conversation,
+    Each item of a prompt is the position of a message. If the message is not in the conversation,
     such as a summary, the item is the message itself.
     """
     summaries = Summaries(stand_in, conversation.messages, conversation.session)

@@ -2,7 +2,8 @@
 OpenAI's client does the compaction.
 
 OpenAI's compaction keeps all user messages, and replaces all other items by one encrypted item. The
-SDK compacts after the last answer to a user message. Until then, each call sends all items.
+SDK compacts after the last answer to a user message, if at least 10 items are neither user messages
+nor encrypted. Until then, each call sends all items.
 """
 
 from __future__ import annotations

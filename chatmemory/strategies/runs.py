@@ -47,8 +47,8 @@ class Run:
         self.billed: list[str] = []  # the prompts of the calls that wrote summaries
 
     def add(self, position: int, message: ChatMessage) -> None:
-        """Take the message at a position. An AI message is the answer to the last result of
-        `prompt`.
+        """Take the message at a position. An AI message is the answer to the prompt that `prompt`
+        returned last.
         """
         if message.type is MessageType.SYSTEM:
             self.system = position
@@ -124,8 +124,8 @@ def spoken(message: ChatMessage) -> str:
 
 
 def flushed_at(tokens: int) -> int:
-    """Return how many tokens LlamaIndex removes at once from a memory with this limit: a tenth of
-    it.
+    """Return how many tokens LlamaIndex removes at once from a memory with the limit `tokens`: a
+    tenth of the limit.
     """
     return max(1, tokens // 10)
 

@@ -20,9 +20,11 @@ class StandIn(StrEnum):
     """Which text replaces a summary in a measured prompt. Measurements call no model.
 
     - `nothing`: a text of 500 words without facts.
-    - `sentences`: the first sentence of each message that is not sent any more. If there are many,
-      only the latest.
-    - `recorded`: the latest summary that the session has recorded so far; without one, `nothing`.
+    - `sentences`: the first sentence of each message that is not sent any more. The text has at
+      most 4,000 characters, and leaves out the oldest sentences first. If there are no sentences,
+      the text is that of `nothing`.
+    - `recorded`: the latest summary that the session has recorded so far. If it has recorded none
+      yet, the text is that of `nothing`.
 
     The framework itself always gets the text of 500 words.
     """

@@ -1,7 +1,8 @@
 """Assertions for tests of a project: how does a policy treat recorded conversations?
 
 - `recorded.py` replays a conversation under a policy.
-- `judging.py` describes faults in sentences, and `asserting.py` raises errors with these sentences.
+- `judging.py` finds faults, and returns a sentence about each fault. `asserting.py` raises errors
+  with these sentences.
 - `figures.py` compares the figures of whole folders with a baseline.
 - `snippets.py` writes a test as text.
 

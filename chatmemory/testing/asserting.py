@@ -134,8 +134,8 @@ class Runs(Sequence[Recorded]):
         cached: float | str | None = None,
         write: float | str | None = None,
     ) -> None:
-        """Assert that the prompts cost at most this share of sending everything. Cached input
-        tokens count with their lower price.
+        """Assert that the relative cost of the prompts is at most `at_most`, such as 0.8. Cached
+        input tokens count with their lower price.
 
         By default the provider's prices are used. `input`, `cached` and `write` are your own prices
         for a million tokens: full input tokens, cached input tokens, and tokens written to the

@@ -113,8 +113,11 @@ def differences(before: Figures, now: Figures) -> list[Difference]:
 
 
 def worsened(key: str, found: Sequence[Difference]) -> str:
-    """Return "" if no figure is worse than in the baseline. Otherwise return all differences, worse
-    and better, in a few lines. `key` is the name of the baseline's entry.
+    """Return all differences as lines of text, if at least one is worse than the baseline.
+    Otherwise return "".
+
+    A changed figure that is neither good nor bad, such as `messages`, counts as worse. `key` is the
+    name of the baseline's entry.
     """
     worse = [each for each in found if each.is_worse]
     if not worse:

@@ -124,8 +124,10 @@ def kinds_of(names: str | Iterable[str] | None) -> frozenset[str]:
 
 
 def incidents_in(run: Recorded, kinds: Collection[str]) -> list[str]:
-    """Return a sentence for each incident of these kinds: the forgotten fact, when it left, and
-    when it came up again.
+    """Return a text of a few lines for each incident of these kinds, at most 10. The text says what
+    was forgotten, when it left memory, and which message repeated it.
+
+    If there are more incidents, a last sentence says how many.
     """
     found = [each for each in run.incidents if _is_of(each, kinds)]
     shown = run.with_limits(found[:LISTED])
@@ -153,7 +155,8 @@ def _card(run: Recorded, incident: Incident) -> Iterator[str]:
 
 
 def refused_by(run: Recorded, names: Sequence[str], model: str | None = None) -> list[str]:
-    """Return a sentence for each rule by which providers would reject prompts of a conversation.
+    """Return a sentence for each rule by which providers would reject prompts of a conversation, at
+    most 10. If there are more, a last sentence says how many.
 
     The prompts are the windows just before each answer, and the window at the end. Raises
     InvalidValue for an unknown provider.
@@ -312,7 +315,8 @@ def not_in_summaries(runs: Sequence[Recorded], level: str, share: float) -> list
     """Return a sentence if the summaries of agents' sessions contain less than this share of the
     terms that were needed again, else [].
 
-    Raises InvalidValue for an unknown level, and if no compaction is recorded or can be measured.
+    Raises InvalidValue for an unknown level, if no compaction is recorded, and if no recorded
+    compaction can be measured.
     """
     if level not in [*Level]:
         raise InvalidValue(f"the level {level!r} is none of {', '.join(Level)}")

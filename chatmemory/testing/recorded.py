@@ -32,8 +32,9 @@ class Recorded:
     - `policy` None keeps everything.
     - `words` are the project's additions to what counts as a fact.
     - `session` is an agent's session with its compactions, if the file is from a coding agent.
-    - `root` is the name of the session from which a branch comes, else "". A session has branches
-      if its user went back to an earlier message (a rewind).
+    - `root` is "" unless this conversation is a branch: another version of a conversation, such as
+      after an edited question. For a branch, `root` is the name of the conversation that it
+      branches from.
 
     Messages and steps are numbered from 1. A message that the policy ignores or refuses makes no
     step.
@@ -78,7 +79,9 @@ class Recorded:
 
     @property
     def times(self) -> Sequence[MemoryTime]:
-        """The periods in which each message was in memory."""
+        """The times in memory, one for each message of `arrivals`: the steps at which the message
+        entered and left.
+        """
         return self._replayed[1]
 
     @property

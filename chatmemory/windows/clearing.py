@@ -1,8 +1,9 @@
-"""Clears old tool results of a full window before messages leave, if the policy says so.
+"""Clears old tool results of a full window, if the policy says so. Messages are evicted only if
+this does not make enough room.
 
-A cleared tool result is replaced by a short placeholder, so that its call is still answered. The
-newest results, short results and pinned results stay whole. Source of the rule: Anthropic's context
-editing (clear_tool_uses_20250919).
+A cleared tool result is replaced by a short placeholder, so that its tool call still has a result.
+The newest results, short results and pinned results stay whole. Source of the rule: Anthropic's
+context editing (clear_tool_uses_20250919).
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ _RESULT = MessageType.TOOL_EXECUTION_RESULT
 
 
 def stub_of(message: ChatMessage, text: str = STUB) -> ChatMessage:
-    """Return the placeholder of a tool result: an answer to the same tool call, with `text` instead
-    of the result. The placeholder of a redacted result has the text `[redacted #12]`.
+    """Return the placeholder of a tool result: a result of the same tool call, with `text` instead
+    of the original text. A redacted result keeps its text, such as `[redacted #12]` for message 12.
 
     Raises InvalidMessage for a message that is not a tool result.
     """

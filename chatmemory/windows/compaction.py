@@ -42,9 +42,9 @@ def compact(
 ) -> Transition:
     """Return the transition in which `summary` replaces the `covered` messages.
 
-    By default the summary takes the position of the first covered message. `place` is another
-    position: the number of staying messages before the summary. Raises NotCompactable if the window
-    is over its limit afterwards.
+    `place` is the number of remaining messages before the summary. By default, the summary takes
+    the position of the first covered message. Raises NotCompactable if the window is over the
+    policy's limit afterwards.
     """
     entries = list(window)
     chosen = set(covered)
@@ -179,8 +179,8 @@ def _fitting(entries: Sequence[Entry], tokens: int) -> int:
 
 
 def appended_terms(terms: Iterable[str]) -> str:
-    """Return these terms as the text "Exact terms: …". It is appended to a summary, so that the
-    terms are preserved. "" if there are no terms.
+    """Return the text that is appended to a summary to preserve these exact terms: "Exact terms:
+    …". "" if there are no terms.
     """
     text = "\n".join(terms)
     return f"Exact terms: {text}" if text else ""

@@ -29,7 +29,8 @@ class Reason(StrEnum):
     - REPLACED: a new system message replaced this system message.
     - CLEARED: memory was cleared.
     - SET: the message is not in the list that replaced the window.
-    - MOVED: only this entry left. The message stays, with another position or other attributes.
+    - MOVED: a new entry of the same message replaced this entry, such as after a move, a pin or a
+      change of attributes. The message stays in the window.
     - TURN: the beginning of the message's turn left.
     - SUMMARIZED: a summary replaced the message.
     - STUBBED: a placeholder replaced this tool result.
@@ -234,10 +235,10 @@ class Head:
         return self.take(index) if self.at(index) else None
 
     def evict(self, position: int = 0) -> list[Eviction]:
-        """Evict the message at a position, and the tool results directly after it if it has tool
-        calls. Returns the evictions.
+        """Evict the message at a position and, if the message has tool calls, the tool results
+        directly after it. Returns the evictions; [] for a position after the last message.
 
-        Positions do not count pinned messages. After the last position, nothing leaves.
+        Positions do not count pinned messages.
         """
         index = self._index(position)
         return self.evict_at(index) if self.at(index) else []
@@ -250,7 +251,9 @@ class Head:
 
     @property
     def pinned(self) -> Totals:
-        """The totals of the pinned messages among the messages read up to now."""
+        """The totals of the pinned messages, counted only among the messages that have been read
+        from the window so far.
+        """
         found = NOTHING
         for entry in self._read:
             if entry.pinned:
@@ -321,8 +324,8 @@ class Head:
         return self.at(behind) is None
 
     def evict_at(self, index: int) -> list[Eviction]:
-        """Evict the message at an index, and the tool results directly after it if it has tool
-        calls. Returns the evictions.
+        """Evict the message at an index and, if the message has tool calls, the tool results
+        directly after it. Returns the evictions.
         """
         victim = self.take(index)
         evictions = [Eviction(victim, Reason.CAPACITY)]

@@ -126,7 +126,8 @@ def inferred_add(
     - `before` and `after` are the payloads of the old and the new list.
     - `arrivals` are the entries of the new list.
     - `is_same` compares a payload of the new list with a payload of the old list.
-    - `recovers` tells whether the client's policy removes interrupted tool calls; None if unknown.
+    - `recovers` tells whether the client's policy probably removes interrupted tool calls; None if
+      unknown.
 
     The window must have no pinned messages, as LangChain4j has no pins. The transition has no
     policy, because the client's policy is unknown. If the added message left at once, it is not in
@@ -384,10 +385,10 @@ def align(old: Sequence[Hashable], new: Sequence[Hashable]) -> Alignment:
 
 
 def rearrange(old: Sequence[Hashable], new: Sequence[Hashable]) -> Alignment:
-    """Match the messages of a list that was set as a whole with the messages of the old list. As
-    many messages as possible stay in order.
+    """Match the messages of a list that was set as a whole with the equal messages of the old list.
+    As many messages as possible are matched in the same order, and the rest as moved.
 
-    Use `align` for a list that may be the old list without its oldest messages.
+    For the list of a client that removes its oldest messages, use `align`.
     """
     kept = {j: i for i, j in _common_subsequence(old, new)}
     return Alignment(kept, _moves(old, new, Alignment(kept, {})))

@@ -199,8 +199,8 @@ class Policy(ABC):
 
     @abstractmethod
     def cost(self, message: Weighable) -> int:
-        """Return how much of the limit a message takes, by its type and its tokens. Never negative,
-        and the same at every position.
+        """Return how much of the limit a message takes, by its type and its tokens. The cost is
+        never negative, and does not depend on the message's position.
         """
 
     def weigh(self, message: Weighable) -> int:
@@ -310,8 +310,8 @@ class Policy(ABC):
 
     @property
     def indexed_terms(self) -> int:
-        """The largest number of evicted terms that an index message lists (see `recall.index`); 0
-        if the policy has no index.
+        """The largest number of exact terms that an index message lists (see `recall.index`); 0 if
+        the policy has no index.
         """
         return 0
 
@@ -544,8 +544,9 @@ def policy_kinds() -> dict[str, type[Policy]]:
 
 
 def check_limit(java_name: str, limit: object) -> None:
-    """Raise InvalidValue unless the limit is a positive integer. The error calls the limit
-    `java_name`. For None and numbers below 1, the text of the error is LangChain4j's.
+    """Raise InvalidValue unless the limit is a positive integer. The error contains `java_name`,
+    such as `maxMessages`, as the limit's name. For None and numbers below 1, the text of the error
+    is LangChain4j's.
     """
     if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool)):
         raise InvalidValue(f"{java_name} must be an integer, but is: {limit!r}")

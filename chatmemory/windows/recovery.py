@@ -53,8 +53,8 @@ class InterruptedCall(NamedTuple):
         return (self.call, *self.results)
 
     def evictions(self, because: Entry | None = None) -> Iterator[Eviction]:
-        """Yield the evictions of the call and of its results. `because` is the added message that
-        removes the call.
+        """Yield the evictions of the call and of its results. `because` is the message whose add
+        removes the call; None without an add.
         """
         yield Eviction(self.call, Reason.INTERRUPTED, because)
         for result in self.results:

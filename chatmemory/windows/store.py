@@ -23,20 +23,20 @@ class ChatMemoryStore(ABC):
     """A store of one list of messages per memory id.
 
     Subclass it to keep messages anywhere. The three methods are LangChain4j's. Within one process,
-    changes to a memory wait for each other if they use the same store object. If several processes
-    write to one memory, the last write wins.
+    changes to a memory run one after the other if they use the same store object. If several
+    processes write to one memory, the last write wins.
 
-    `keeps_system_attributes` is True for a store that keeps the attributes of system messages,
-    which LangChain4j does not have. With any other store, a memory reports that these attributes
-    are lost.
+    `keeps_system_attributes` is True for a store that keeps the attributes of system messages.
+    LangChain4j has no such attributes. If the value is False, a memory reports that these
+    attributes are lost.
 
     A store may have these further members, which memories then use:
 
     - `transact(memory_id, decide)` locks the memory and passes its window to `decide`, which
       returns a transition. The transition is stored and returned. If `decide` raises, nothing is
       stored.
-    - `transact_all(memory_id, decisions)` does the same for several functions: all changes are
-      stored, or none.
+    - `transact_all(memory_id, decisions)` does the same for several `decide` functions: all changes
+      are stored, or none.
     - `get_window(memory_id)` returns the messages as a window, with their pins and tokens.
     - `get_history(memory_id)` returns the whole history.
     - `estimator` counts the tokens for memories without their own estimator.

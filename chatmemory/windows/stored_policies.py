@@ -71,27 +71,27 @@ def _unavailable(name: str) -> type[Policy]:
 
 
 def can_decide(policy: Policy | None) -> TypeGuard[Policy]:
-    """Return whether there is a policy and its kind is installed."""
+    """Return whether there is a policy whose kind and options are all installed."""
     return policy is not None and policy.is_installed
 
 
 def load_of(policy: Policy | None, totals: Totals) -> int | None:
-    """Return how much of its limit a window takes, in the unit of the limit; None if there is no
-    policy, or if its kind is not installed.
+    """Return the load of a window under a policy, in the unit of the limit. None without a policy,
+    or if its kind or an option is not installed.
     """
     return policy.load(totals) if can_decide(policy) else None
 
 
 def load_or_tokens(policy: Policy | None, totals: Totals) -> int:
-    """Return how much of its limit a window takes, in the unit of the limit. If there is no policy,
-    or if its kind is not installed, return the number of tokens.
+    """Return the load of a window under a policy, in the unit of the limit. Without a policy, or if
+    its kind or an option is not installed, return the number of tokens.
     """
     return policy.load(totals) if can_decide(policy) else totals.tokens
 
 
 def total_under(policy: Policy | None, messages: Iterable[Weighable]) -> Totals:
-    """Return the totals of some messages. The cost is 0 if there is no policy, or if its kind is
-    not installed.
+    """Return the totals of these messages under a policy. The cost is 0 without a policy, or if its
+    kind or an option is not installed.
     """
     return policy.total(messages) if can_decide(policy) else total(messages)
 

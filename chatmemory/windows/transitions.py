@@ -238,8 +238,8 @@ def admit_beside_pins(
 
 
 def keeps_interrupted(policy: Policy, arrival: Entry) -> bool:
-    """Return whether interrupted tool calls stay in the window during this add, although the policy
-    removes them at other adds. They stay if a tool result is added, which may complete them.
+    """Return whether the policy removes interrupted tool calls at other adds, but not at the add of
+    `arrival`. The exception is the add of a tool result, which may complete a call.
     """
     return policy.recovers and arrival.type is MessageType.TOOL_EXECUTION_RESULT
 
@@ -363,15 +363,15 @@ def unchanged(window: Window, policy: Policy | None) -> Transition:
 
 
 def totals_under(policy: Policy | None, window: Window) -> Totals:
-    """Return the totals of a window. The cost is 0 if there is no policy, or if its kind is not
-    installed.
+    """Return the totals of a window under a policy. Without a policy, or if its kind or an option
+    is not installed, return `window.totals` unchanged.
     """
     return window.measure_with(policy) if can_decide(policy) else window.totals
 
 
 def trim(head: Head, policy: Policy) -> list[Eviction]:
-    """Trim the window once by the policy. If anything leaves, evict the rest of a turn that lost
-    its beginning, too. Returns the evictions.
+    """Trim the window once by the policy, and return the evictions. If anything leaves and the
+    policy takes whole turns, the rest of a turn that lost its beginning leaves as well.
     """
     evictions = policy.trim(head)
     return [*evictions, *policy.evict_partial_turn(head)] if evictions else []
@@ -505,8 +505,8 @@ def check_oversized(
 
 
 def check_list(policy: Policy, system: Entry | None, messages: Sequence[Entry]) -> None:
-    """Raise OversizedMessage for the first message of a list that is too large for the limit beside
-    the system message. Pinned messages are not checked.
+    """Check each message of a list with `check_oversized`, except pinned messages. Raises
+    OversizedMessage for the first message that is too large.
     """
     for index, message in enumerate(messages):
         if not message.pinned:
@@ -519,7 +519,8 @@ def refuse_beside_pins(
     """Raise NoRoomBesidePins for a message that would fit the limit if nothing were pinned.
 
     `entries` are the messages in memory and the arriving message. `evictions` are the evictions
-    that the add would make. The error adds up what the message and the remaining messages cost.
+    that the add would make. The error shows the costs as a sum, such as `500 for the message + 400
+    for what is pinned + 3 for every request = 903 of 800 tokens`.
     """
     gone = {eviction.entry for eviction in evictions}
     kept = [entry for entry in entries if entry not in gone]

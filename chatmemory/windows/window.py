@@ -91,8 +91,8 @@ class Entry:
 
     @property
     def is_injected(self) -> bool:
-        """Whether a client put the message into the window although nobody said it, such as a
-        summary. Then the message is not in the history.
+        """Whether the message is in the window but not in the history, such as a summary. Nobody
+        said the message: a client or chatmemory itself put it into the window.
         """
         return self.origin != SAID
 
@@ -112,7 +112,9 @@ class EntrySource(ABC):
 
     @abstractmethod
     def entries(self) -> Iterator[Entry]:
-        """Yield the entries from the head on, and load each part when it is reached."""
+        """Yield the entries from the head on. Each part of the window is loaded only when the
+        iteration reaches it.
+        """
 
     @abstractmethod
     def systems(self) -> Iterable[Entry]:

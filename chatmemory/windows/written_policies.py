@@ -30,8 +30,8 @@ def measured(policy: Policy) -> Policy:
 def policy_from_dict(data: JsonMap) -> Policy:
     """Return the policy that a dictionary describes by its kind, limit and options.
 
-    The overhead of a token window is taken from its estimator. Raises InvalidValue for an unknown
-    kind or option and for a missing or invalid limit, and UnknownEstimator.
+    The overhead of a token window is computed by its estimator. Raises InvalidValue for an unknown
+    kind or option, an invalid value, or a missing limit. Raises UnknownEstimator.
     """
     if not isinstance(data, Mapping):
         raise InvalidValue('a policy is an object such as {"kind": "message_window", …}')
@@ -88,7 +88,7 @@ def _policy(written: str, *options: str) -> Policy:
 
 
 def option_from_text(name: str, type_: type, text: str) -> JsonValue:
-    """Return the value of an option that a person typed, such as `0.6` or `true`.
+    """Return the value of an option from the text that a person typed, such as `0.6` or `true`.
 
     Raises InvalidValue.
     """
@@ -125,7 +125,8 @@ def checked_policy(value: object) -> Policy | None:
 
 
 def checked_policies(values: Iterable[JsonValue]) -> list[Policy | None]:
-    """Return the policies of a list, each checked by `checked_policy`. None may be among them.
+    """Return the policies of a list, each checked by `checked_policy`. A None in the list stays
+    None.
 
     Raises InvalidValue, UnknownEstimator.
     """

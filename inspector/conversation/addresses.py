@@ -1,5 +1,5 @@
-"""The URLs of a conversation page: of its steps and messages, and of the live page. The live page
-shows the newest step, and moves on when messages arrive.
+"""The URLs of a conversation page: at a step, with a selected message, or as the live page. The
+live page shows the newest step, and moves on when messages arrive.
 """
 
 from __future__ import annotations
@@ -60,7 +60,9 @@ class Addresses:
 
     @property
     def chosen_query(self) -> str:
-        """The URL parameter that selects the message or draft message, as text: `msg=25`."""
+        """The URL parameter that selects the current message or draft message, as text: `msg=25`,
+        or `draft=1` for a draft message. "" if nothing is selected.
+        """
         return urlencode(chosen(self.msg))
 
     @cached_property
@@ -79,8 +81,8 @@ class Addresses:
 
     @cached_property
     def live_url(self) -> str:
-        """The URL of the live page with the selected message, and with the simulation if
-        `is_lasting`.
+        """The URL of the live page with the selected message. The URL keeps the simulation or
+        replay if `is_lasting` is True.
         """
         tried = self.tried if self.is_lasting else {}
         return self._with_query(**tried, **chosen(self.msg), **self.kept_parameters)

@@ -1,4 +1,6 @@
-"""Chooses which messages of memory a new summary will replace, and shows them as a row of cells."""
+"""Chooses which messages of memory a new summary will replace. Shows all messages of memory as a
+row of cells, in which the chosen messages are marked.
+"""
 
 from __future__ import annotations
 
@@ -41,8 +43,8 @@ class Covering:
 
     @classmethod
     def of_seqs(cls, window: WindowView, seqs: Collection[int]) -> Covering:
-        """Return the choice of all messages in the window from the first to the last of `seqs`. If
-        none of `seqs` is in the window, return the default choice.
+        """Return a `Covering` from the first to the last message in the window whose number is in
+        `seqs`. If the window has no such message, return the default `Covering`.
         """
         found = [i for i, row in enumerate(window.in_order, 1) if row.seq in seqs]
         return cls(window, found[0], found[-1]) if found else cls(window)
@@ -69,10 +71,10 @@ class Covering:
 
     @cached_property
     def cells(self) -> list[tuple[str, str]]:
-        """The CSS classes and the words of each cell.
+        """The cells of the row, each as its CSS classes and its words, such as `#12 User, 88 tok`.
 
-        With more than CELLS messages, a cell stands for several messages. The cell is marked as
-        leaving if the first of them will be replaced.
+        With more than CELLS messages, each cell stands for several messages. Such a cell is marked
+        as leaving if its first message will be replaced.
         """
         each = -(-self.count // CELLS) or 1
         starts = range(0, self.count, each)

@@ -71,15 +71,17 @@ def _no_fit(change: ChangeResult, message: Eviction, also: str) -> Caption:
 
 
 def change_of_policy(outlook: Outlook) -> str:
-    """Describe in sentences which messages would be hidden, come back, or leave at the next add
-    under another policy. `outlook` compares memory under both policies.
+    """Describe in sentences what another policy would do: which messages it would hide or bring
+    back, and which would leave at the next add. `outlook` compares memory under both policies.
     """
     no_add = f" {would_be_no_room(outlook.no_room)}" if outlook.no_room else ""
     return f"{_difference(outlook)}{no_add}"
 
 
 def tried_limit(limit: int, outlook: Outlook) -> Caption:
-    """Return the caption of a simulation of another limit, without drafts."""
+    """Return the caption of a simulation that has no drafts, and changes only the limit to `limit`.
+    `outlook` compares memory under both limits.
+    """
     first, *others = change_of_policy(outlook).split(". ", 1)
     event = f"With a limit of {limit:,}, {decapitalized(first.removesuffix('.'))}"
     return Caption(event, detail="".join(others))
@@ -170,8 +172,11 @@ _WOULD_BE_NO_ROOM = {
 
 
 def over_limit(window: WindowView) -> str:
-    """Say what leaves a window over its limit at the next add, or why nothing leaves. "" if the
-    window is within the limit.
+    """Say how many messages leave at the next add because the window is over its limit, or why none
+    leaves.
+
+    Return "" if the window is within the limit, if it has no policy, or if the policy's kind is not
+    installed.
     """
     policy = window.policy
     if not can_decide(policy) or not policy.is_exceeded_by(window.stored):

@@ -97,8 +97,8 @@ class Guide:
 def guide_of(request: HttpRequest, memory_id: str) -> Guide | None:
     """Return the guide with the stop that the URL names.
 
-    None if the URL names no stop, if the conversation is not the example, or if the reader has
-    ended the tour.
+    None if the URL names no stop, if the conversation is not the tour's example conversation, or if
+    the reader has ended the tour.
     """
     if memory_id != EXAMPLE or is_ended(request):
         return None
@@ -113,8 +113,8 @@ def is_ended(request: HttpRequest) -> bool:
 
 @dataclass(frozen=True)
 class FirstMessage:
-    """A message that a stop of the tour shows on the overview while only examples are stored.
-    `is_gone` means that the model no longer sees the message.
+    """A message that the overview shows with a stop of the tour, while only example conversations
+    are stored. `is_gone` means that the model no longer sees the message.
     """
 
     seq: int
@@ -124,7 +124,9 @@ class FirstMessage:
 
 
 def first_stops() -> list[tuple[Stop, list[FirstMessage]]]:
-    """Return the stops with their messages, or [] if the example's messages are missing."""
+    """Return all stops of the tour, each with the messages that the overview shows. Return [] if
+    any of these messages is not stored.
+    """
     seqs = sorted({seq for stop in STOPS for seq in stop.seqs})
     rows = Message.objects.filter(memory_id=EXAMPLE, seq__in=seqs)
     texts: Mapping[int, tuple[str, str]] = {

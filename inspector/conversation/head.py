@@ -82,8 +82,8 @@ class Head:
 
     @cached_property
     def whole_history(self) -> Amount:
-        """The size of the whole history up to now. The page reserves space for as many digits as
-        this size has.
+        """The size of the history at the newest step, even if the page shows an older step. The
+        page reserves space for this size at each step.
         """
         memory = self.state.memory
         most = Totals(memory.said_count, memory.history_tokens)

@@ -128,7 +128,9 @@ class HistoryRow(MessageLine):
         vars(self).update(shown_values(Message, row))
 
     def name_day(self) -> None:
-        """Set `day`, the day of the row in words, and `date`, the same day for machines."""
+        """Set `day` to the day of the message in words, with the time zone. Set `date` to the time
+        of the message in ISO 8601.
+        """
         self.day = f"{formatted(self.said_at, 'long date')} {formatted(self.said_at, 'zone')}"
         self.date = self.said_at.isoformat(timespec="seconds")
 
@@ -204,8 +206,9 @@ def without_escapes(text: str) -> str:
 
 
 def shown(text: str, phrase: str) -> str:
-    """Return the part of a text that a row shows: around the first match of the searched phrase.
-    The match is marked, as HTML. Without a match, return the beginning of the text.
+    """Return the part of a text that a row shows. If the searched `phrase` occurs, this is the part
+    around its first match, as HTML with the match marked. Otherwise it is the beginning of the
+    text.
     """
     text = without_escapes(text)
     place = phrase_place(text, phrase) if phrase else None
@@ -218,7 +221,7 @@ def shown(text: str, phrase: str) -> str:
 
 def with_terms(text: str, terms: Sequence[str]) -> str:
     """Return a row's text as HTML with the first occurrence of each of these terms underlined. A
-    term that overlaps an underlined term is left out.
+    term that overlaps an underlined term is not underlined.
     """
     found = ((text.find(term), term) for term in terms)
     marked, end = [], 0

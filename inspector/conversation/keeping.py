@@ -34,8 +34,8 @@ TRIED_TOO_LONG = (
 
 
 def asks_for_limit(query: ConversationQuery) -> bool:
-    """Return whether the page must find the limit that would have kept the selected message: the
-    section about this limit is unfolded, or somebody requested a replay.
+    """Return whether the page must find the limit that would have kept the selected message. It
+    must if the section about this limit is unfolded, or if the URL asks for a replay.
     """
     return SECTION in query.open or query.replay
 

@@ -44,7 +44,7 @@ def _row(line: ReceiptLine) -> str:
 def escaped(text: str) -> str:
     """Return a text on one line, with Markdown characters escaped.
 
-    A URL becomes code, so that a ticket has no links from a quoted message.
+    URLs and email addresses become code, so that GitHub and others do not turn them into links.
     """
     parts = _ADDRESS.split(" ".join(text.split()))  # every second part is an address
     return "".join(

@@ -1,5 +1,5 @@
-"""Sizes, limits and units of memory. Sizes are in tokens if there is no policy, or its kind is not
-installed.
+"""Sizes, limits and units of memory. Sizes are in tokens if there is no policy, or if the policy's
+kind is not installed.
 """
 
 from __future__ import annotations
@@ -98,8 +98,8 @@ class Measure:
         return Amount(load, unit_of(load, self.unit), None if is_tokens else tokens)
 
     def cost_of_all(self, messages: Iterable[Weighable]) -> int:
-        """Return how much some messages add to the size of memory in the policy's unit, without the
-        overhead.
+        """Return the total size of some messages in the policy's unit. The `overhead` is not
+        included.
         """
         return sum(map(self.weigh, messages))
 
@@ -130,7 +130,9 @@ class Gauge:
 
     @classmethod
     def of(cls, policy: Policy | None, totals: Totals) -> Gauge:
-        """Return the gauge of a window with these totals."""
+        """Return the gauge of a window. `totals` are the number of messages in the window, their
+        tokens and their cost.
+        """
         measure = Measure.of(policy)
         used, limit = measure.amount(totals), measure.limit
         unit = used.unit if limit is None else unit_of(limit, measure.unit)

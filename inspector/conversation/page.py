@@ -174,8 +174,8 @@ class ConversationPage(Addresses, Head):
 
     @property
     def panel_instead(self) -> Fragment | None:
-        """The panel that replaces the step's panel, such as that of a simulation; None for a stored
-        step.
+        """The panel that replaces the step's panel, such as the panel of a simulation. None if the
+        page shows the step's panel.
         """
         return self._view.panel
 

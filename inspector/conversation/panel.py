@@ -124,8 +124,8 @@ class Changes:
 
 
 class RawMessage(NamedTuple):
-    """A message as JSON in another format, and the names of the parts that the format cannot
-    express (`lost`).
+    """A message as JSON in the format of a provider, such as OpenAI. `lost` names the parts of the
+    message that the format cannot express.
     """
 
     value: object
@@ -210,8 +210,8 @@ class Why:
 
     @property
     def index_choices(self) -> list[TermChoice]:
-        """The terms of the selected message that somebody can leave out of the index, or list
-        again.
+        """The exact terms of the selected message that a user can leave out of the index, or put
+        back into it. Empty at an older step, in a simulation, and if the policy makes no index.
         """
         state, shown, policy = self._state, self._state.contents.index, self._state.window.policy
         is_old = self.row.index is not None and not self.is_in
@@ -224,7 +224,9 @@ class Why:
 
     @property
     def without_index(self) -> str:
-        """When the message would have left without an index; "" if that is not known."""
+        """When the message would have left memory if the policy had no index, in words: `left 3
+        messages later`. "" if this is not known.
+        """
         return self._state.selection.without_index
 
     @property
@@ -274,8 +276,8 @@ class Why:
 
     @property
     def covered_part(self) -> Moved | None:
-        """The messages that the selected summary replaced, of which only some are shown. None if
-        the selected message is no summary.
+        """Some of the messages that the selected summary replaced, and the numbers of messages
+        before and after these. None if the selected message is no summary.
         """
         past = self._state.query.past or 0
         return Moved.after(past, self.covered.seqs) if self.covered else None
@@ -294,8 +296,8 @@ class Why:
 
     @property
     def might_have_stayed(self) -> bool:
-        """Whether a higher limit might have kept the message: it left because the limit was
-        reached.
+        """Whether the message left because the limit was reached, so that a higher limit might have
+        kept the message. False in a simulation or a replay.
         """
         state = self._state
         return left_for_room(state) and not state.is_simulated and not state.simulation.is_replay
@@ -469,7 +471,9 @@ class Panel:
 
     @cached_property
     def receipt(self) -> Receipt:
-        """The arithmetic of the shown step, line by line."""
+        """The calculation of the shown change, line by line: memory before, what was added, what
+        left, and memory afterwards. Empty without a change, and for a change that needs no sum.
+        """
         return receipt(self._state.change) if self._state.change else ()
 
     @cached_property

@@ -1,5 +1,5 @@
-"""Previews of pins: how much of the limit pinned messages would hold, and which messages would
-leave next.
+"""Previews of pinning or unpinning a message: the size of all pinned messages afterwards, and the
+messages that would leave next.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ class PinPreview:
     - `seqs` are the messages that are pinned together: a tool call and its results.
     - `pinned_load` is the part of the limit that pinned messages would take after the change, in
       the policy's unit.
-    - `room` is the size of the largest message that would still fit beside the pinned messages;
-      below 1 if no message would fit.
-    - `leaving` are the messages that leave next.
-    - `hidden` are messages that the change would hide, because they would be over the limit.
-      `shown` are messages that the change would bring back.
+    - `room` is the part of the limit that would remain for other messages, in the policy's unit.
+      Below 1 if no message would fit.
+    - `leaving` are the messages that leave next, without and with the change.
+    - `hidden` are messages that the model would no longer see after the change, because they would
+      be over the limit. `shown` are messages over the limit that the model would see again.
     """
 
     policy: Policy
@@ -64,7 +64,8 @@ def pin_preview(window: WindowView, seq: int, waiting_call: int | None = None) -
     - There is no policy, or its kind is not installed.
     - The message is not in memory, is a system message, or belongs to a tool call that awaits
       results. `waiting_call` is the number of this call, if any.
-    - The message has no pin and the policy only measures, so that a pin would have no effect.
+    - The message has no pin, and a pin would have no effect, because the policy never evicts
+      (`meters_only`).
     """
     position = next((i for i, each in enumerate(window.seqs) if each == seq), None)
     policy = window.policy

@@ -1,6 +1,6 @@
 """Reads the data of a conversation page, once and in a bounded number of queries.
 
-Presenters are functions of a `ConversationState` and make no queries.
+Presenters get this data as a `ConversationState`, and make no queries.
 """
 
 from __future__ import annotations

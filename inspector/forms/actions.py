@@ -37,8 +37,8 @@ class BulkForm(forms.Form):
 
     @property
     def ids(self) -> list[str]:
-        """The ids of the checked rows and those in `also`, without repetition, and without texts
-        that cannot be an id. The field `every` is ignored.
+        """The ids of the checked rows and the ids in `also`, without repetition. Texts that cannot
+        be an id are left out. The field `every` is ignored.
         """
         chosen = self.data.getlist("id")  # type: ignore[attr-defined]  # a form's data is a QueryDict here
         unique = dict.fromkeys([*chosen, *self.cleaned_data.get("also", ())])

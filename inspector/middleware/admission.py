@@ -187,7 +187,7 @@ class Places:
 
         Close the returned object when the new response has been sent. `callers` are the keys that
         identify the caller (see `callers_of`). The limit exists because a large response stays in
-        memory until the client has read it.
+        the server's RAM until the client has read it.
         """
         if any(self._waiting_callers[each] >= WAITING_OF_CALLER for each in callers):
             raise QueueFull(

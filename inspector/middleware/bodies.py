@@ -98,8 +98,8 @@ def _limit(setting: str) -> BodyLimit:
 
 
 def refused_body(request: HttpRequest, match: ResolverMatch | None) -> HttpResponse | None:
-    """Return the response that refuses a request for a page or the API whose body is too large;
-    None for any other request.
+    """Return the error response if the body of a request is too large, or under WSGI has no
+    declared length. Otherwise return None. The request must be for a page or the API.
     """
     if request.method in _WITHOUT_A_BODY:
         return None

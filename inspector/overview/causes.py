@@ -258,8 +258,8 @@ def _is_outdated(stats: OverviewStats) -> bool:
 
 
 def forget_headlines() -> None:
-    """Drop the cached lines and counts at the top of the overview, such as after somebody muted a
-    line.
+    """Drop the cached lines and counts at the top of the overview. Call this function after a
+    change that readers must see at once, such as a muted cause.
     """
     cache.delete_many([CACHED_AS, COUNTED_AHEAD])
 

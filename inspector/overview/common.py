@@ -142,16 +142,16 @@ Values = Mapping[str, Sequence[NamedValue]]  # by conversation
 
 
 def values_of(memory_ids: Iterable[str]) -> Values:
-    """Return the values by which conversations are compared, such as the tenant and labels, by
-    conversation ID. A value is a pair: the name of a filter, and the filter's value.
+    """Return the tenant, labels, policy and other values of each conversation, by conversation ID.
+    A value is a pair: the name of a filter, and the filter's value.
     """
     rows = Memory.objects.filter(database.in_list("id", memory_ids)).values_list(*_columns())
     return {row[0]: tuple(_values(*row)) for row in rows}
 
 
 def common_of(flag: Flag, among: MemoryQuerySet | None, everywhere: Everywhere) -> Common:
-    """Return what the conversations with a flag have in common. With `among`, only these
-    conversations count. `everywhere` counts how many conversations of the site have a value.
+    """Return what the conversations with a flag have in common. With `among`, conversations outside
+    of `among` are ignored. `everywhere` counts how many conversations of the site have a value.
     """
     every = Memory.objects.all() if among is None else among
     rows = every.filter(flag.where)

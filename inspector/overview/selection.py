@@ -1,4 +1,4 @@
-"""The URL parameters of the overview, and links with other parameters."""
+"""The URL parameters of the overview, and the buttons, menus and links that change them."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ Counts = Mapping[tuple[str, str], int | None]
 
 @dataclass(frozen=True)
 class Chip:
-    """A button that sets the filter `name`, or removes it if `pressed`. `count` is the number of
-    conversations that match with the filter set; None if unknown.
+    """A button that sets the filter `name`, or removes it if `pressed`. `count` is how many
+    conversations the list has when this filter is set; None if unknown.
     """
 
     label: str
@@ -276,8 +276,8 @@ class OverviewQuery:
 
     @cached_property
     def chips(self) -> list[Chip]:
-        """The filter buttons. Buttons that would find nothing are left out, except for set filters
-        and a few buttons that are always shown.
+        """The filter buttons. A button that would find no conversation is left out, unless its
+        filter is set. The button `Active today` is always shown.
         """
         return [
             Chip(
@@ -353,9 +353,9 @@ def menus(
     - `facets` maps the name of a filter to its values. Each value comes with its number of
       conversations, and with the words to show instead of the value, or "".
     - `flagged` has the number of conversations by flag name.
-    - `ages` has the times of all counts.
+    - `ages` has the times at which conversations were counted.
 
-    `facets` and `flagged` count all conversations. So the menus have no numbers if the query has a
+    `facets` and `flagged` count all conversations. So their numbers are left out if the query has a
     search or a filter.
     """
     is_plain = not any(getattr(query, name) for name in NARROWING)

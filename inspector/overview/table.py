@@ -146,8 +146,9 @@ class Row:
 
     @property
     def over_limit(self) -> str:
-        """Words about a memory that is over its limit, such as how many messages leave; "" within
-        the limit.
+        """Words about a memory that is over its limit, such as `3 messages over the limit will
+        leave at the next add`. "" if the memory is within its limit, or if only hidden tool calls
+        exceed the limit.
         """
         if not self.memory.is_over_limit or self._is_within_limit:
             return ""
@@ -168,7 +169,9 @@ class Row:
 
     @property
     def hidden(self) -> int:
-        """The number of messages that a lowered limit hides from the model."""
+        """The number of messages that were not evicted yet, but are hidden from the model because
+        the limit was lowered.
+        """
         return len(self.row.window.over_limit) if self.row.window else 0
 
     @property
@@ -181,8 +184,8 @@ class Row:
 
     @property
     def labels(self) -> list[tuple[str, str]]:
-        """Up to three labels, each with a link to all conversations with this label. The label of
-        the filter comes first.
+        """Up to three labels, each with a link to all conversations with this label. If the list is
+        filtered by a label, this label comes first.
         """
         labels = self._labels
         texts = [f"{name}:{value}" if value else name for name, value in labels.items()]
@@ -237,9 +240,11 @@ class Row:
 
 
 class FeedRow:
-    """An entry of the feed: the latest evictions in one conversation. `is_new` is True if the last
-    eviction is later than `last_seen`, the time of the newest entry that the reader has seen. Both
-    are in microseconds since 1970.
+    """An entry of the feed: the latest evictions in one conversation.
+
+    `last_seen` is the time of the newest entry that the reader has seen, in microseconds since
+    1970. `is_new` is True if the last eviction of this entry is later. If `last_seen` is None,
+    `is_new` is False.
     """
 
     is_first = False
@@ -276,9 +281,10 @@ class NewsRow:
 
 
 def current_feed(last_seen: int | None = None) -> list[FeedRow | NewsRow]:
-    """Return the feed: the latest evictions of each conversation and the entries of features,
-    latest first. Entries of features stay on top for an hour. Those with `is_first` always come
-    first.
+    """Return the feed: the latest evictions of each conversation, and the entries of features.
+
+    Entries with `is_first` come first. They are followed by the features' entries of the last hour,
+    and then by all other entries. Within each of these three groups, the latest entry comes first.
 
     Entries later than `last_seen` are marked as new. `last_seen` is the time of the newest entry
     that the reader has seen, in microseconds since 1970. With None, no entry is new.

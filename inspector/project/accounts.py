@@ -84,8 +84,8 @@ class SignInLimit(AxesDatabaseHandler):  # type: ignore[misc]  # the library has
 
     After AXES_FAILURE_LIMIT failures, an account is locked for the client's address. So colleagues
     behind one address do not lock each other out. After ten times as many failures, the address is
-    locked for all accounts. A client without an address, behind a proxy that is not trusted, is
-    limited by account only.
+    locked for all accounts. If the client's address is unknown, because its proxy is not trusted,
+    failures are counted by account only.
     """
 
     def get_failures(self, request: HttpRequest, credentials: dict[str, str] | None = None) -> int:

@@ -45,7 +45,7 @@ _ORIGIN = validate.Regexp(
 
 
 def flag(name: str) -> bool:
-    """Return the value of a variable that is 1 or 0; False if unset."""
+    """Return True if an environment variable is 1, and False if it is 0 or unset."""
     return env.str(name, "0", validate=validate.OneOf(("0", "1"), error="must be 0 or 1")) == "1"
 
 
@@ -81,7 +81,9 @@ def rate(name: str, default: str) -> str:
 
 
 def earlier_secrets(name: str) -> list[str]:
-    """Return the earlier secret keys in a variable, separated there by commas; [] if unset."""
+    """Return the earlier secret keys from a variable that lists them with commas between them; []
+    if the variable is unset.
+    """
     long = validate.Length(
         min=SECRET_LENGTH,
         error=f"must be secret keys of at least {SECRET_LENGTH} characters, separated by commas",

@@ -9,11 +9,11 @@ from django.core.handlers.asgi import ASGIHandler
 
 
 class Handler(ASGIHandler):
-    """Runs all middleware and the view of a request by one call in a thread.
+    """Runs the view of a request, and all middleware after `StaticFiles`, by one call in a thread.
 
-    All views are synchronous, and so is all middleware after static files. Django's handler would
-    change to another thread for each middleware that supports both modes. These changes would
-    happen a dozen times a request, and take longer than a short response.
+    Django's own handler would change to another thread for each middleware that supports both
+    synchronous and asynchronous calls. These changes would happen a dozen times a request, and take
+    longer than a short response.
     """
 
     _middleware_chain: Callable[..., object]

@@ -1,4 +1,4 @@
-"""The history, which has all messages, and the ledger, which has all changes."""
+"""Views of the history, which has all messages, and of the ledger, which has all changes."""
 
 from __future__ import annotations
 

@@ -237,7 +237,8 @@ class Compaction(Resource):
         """Replace messages by a summary.
 
         The messages leave memory with the reason SUMMARIZED and stay in history. The summary stands
-        at the position of the first replaced message, and stays until another summary covers it.
+        at the position of the first replaced message. It leaves only when another summary replaces
+        it, or when memory is cleared or set to a list without it.
         """
         chosen = {**parameters, **requests.changed_by(request)}
         result = _written(parameters, lambda: services.plan_compaction(memory_id, **chosen))

@@ -1,4 +1,4 @@
-"""The OpenAPI document, and a Swagger page that shows it. Both are the same in every project."""
+"""The OpenAPI document, and a Swagger page that shows it."""
 
 from __future__ import annotations
 
@@ -87,8 +87,8 @@ class Docs(Guarded, SpectacularSwaggerSplitView):
 
     @property
     def template_name(self) -> str:  # type: ignore[override]  # narrower than the base class
-        """The name of the page's template. If the inspector is installed, the page has the
-        inspector's frame.
+        """The name of the page's template. If the inspector is installed, this is a template of the
+        inspector, with its top bar.
         """
         has_inspector = apps.is_installed("inspector")
         return "inspector/shared/api.html" if has_inspector else "drf_spectacular/swagger_ui.html"

@@ -47,8 +47,10 @@ class Command(DatabaseCommand):
 
 
 def check_copy(file: Path, copy: sqlite3.Connection) -> None:
-    """Raise CommandError unless the connection `copy` is to an undamaged database with chatmemory's
-    tables. `file` is its file, which the error names.
+    """Raise CommandError if a copy of the database cannot be restored: it is damaged, lacks
+    chatmemory's tables, or cannot be migrated to this version.
+
+    `copy` is the connection to the copy. `file` is the copy's file, which the error names.
     """
     try:
         if found := damage_of(copy):
@@ -64,10 +66,12 @@ def check_copy(file: Path, copy: sqlite3.Connection) -> None:
 
 
 def replace(replaced: Path, copy: sqlite3.Connection) -> None:
-    """Replace the content of the database by a copy, in one transaction. No other process may have
-    the database open. `replaced` is the file of the database.
+    """Replace the content of the database by a copy, in one transaction. `replaced` is the file of
+    the database, and `copy` the connection to the copy.
 
-    The file itself is not replaced: SQLite would apply the log of an earlier crash to the new file.
+    Raises CommandError if the database is in use, is damaged, or cannot be written.
+
+    The file itself stays, because SQLite would apply the log of an earlier crash to a new file.
     """
     with closing(sqlite3.connect(replaced, timeout=0, isolation_level=None)) as opened:
         try:

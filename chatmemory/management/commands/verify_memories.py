@@ -28,8 +28,11 @@ STEP_DIGITS = 18
 
 
 def head_line(memory_id: str) -> str:
-    """Return a conversation's id as it is written in a file of heads. Such a file has a line for
-    each conversation, with id, step and digest. An id that could break the line is written as JSON.
+    """Return a conversation's id as it is written in a file of heads. An id that is not printable,
+    or begins with a quotation mark, is written as JSON.
+
+    A file of heads has a line for each conversation: its id, the number of its newest step, and the
+    digest of this step.
     """
     is_plain = memory_id.isprintable() and not memory_id.startswith('"')
     return memory_id if is_plain else json.dumps(memory_id)
@@ -209,9 +212,11 @@ class Command(DatabaseCommand):
         return made_anew
 
     def of_heads(self, file: Path) -> list[Contradiction]:
-        """Compare the stored steps with a file of heads: the digests of the steps that were the
-        newest when the file was written. Returns the contradictions. Raises CommandError if the
-        file has no heads.
+        """Compare the stored steps with a file of heads, and return the contradictions. The file
+        has the digest of the step that was each conversation's newest when the file was written.
+
+        Raises CommandError if the file cannot be read or has a line in another format. Also raises
+        CommandError if the room `integrity` is not installed.
         """
         try:
             content = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()

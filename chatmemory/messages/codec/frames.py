@@ -36,7 +36,8 @@ def frame_of(message: ChatMessage) -> str:
 def frame_and_size(message: ChatMessage) -> tuple[str, int]:
     """Return the frame of a message (see `frame_of`), and the size of the message in bytes.
 
-    The size is that of the whole JSON, plus that of attributes that are stored separately.
+    The size counts the whole JSON of the message, and the JSON of attributes that are stored
+    separately.
     """
     text, frame = _single_text(message)
     if text is None:

@@ -1,4 +1,4 @@
-"""Reads messages from JSON. The same JSON is accepted as by LangChain4j and its library Jackson."""
+"""Reads messages from JSON, and accepts the same JSON as LangChain4j with its library Jackson."""
 
 from __future__ import annotations
 
@@ -98,8 +98,8 @@ class Properties:
         return value or {}
 
     def attributes_if_stated(self) -> JsonDict:
-        """Take and return the property `attributes`. If it is missing, return `OpenAttributes`,
-        which means that the attributes are unknown.
+        """Take the property `attributes`, and return its value. If the property is missing, return
+        an empty `OpenAttributes`, which marks the attributes as unknown.
         """
         return self.attributes() if "attributes" in self._values else OpenAttributes()
 

@@ -212,8 +212,8 @@ def strings_of(message: ChatMessage) -> Iterator[tuple[Path, str]]:
 
 
 def bytes_of(message: ChatMessage) -> int:
-    """Return how much memory the strings of a message take, in bytes. Python uses up to four bytes
-    for a character.
+    """Return how many bytes of RAM the strings in the JSON of a message take. Python stores a
+    character in up to four bytes.
     """
     return sum(getsizeof(text) for _, text in strings_of(message))
 
@@ -229,7 +229,9 @@ def _within(value: JsonMap | Sequence[JsonValue], path: Path) -> Iterator[tuple[
 
 
 def path_text(path: Path) -> str:
-    """Return a path of `strings_of` as text for errors, such as `contents[0].text`."""
+    """Return a place in the JSON of a message as text for errors, such as `contents[0].text`.
+    `path` is a place that `strings_of` yields.
+    """
     parts: list[str] = []
     while path is not None:
         path, part = path

@@ -64,8 +64,10 @@ def family_of(estimator: TokenCountEstimator) -> str:
 
 
 def count_tokens(estimator: TokenCountEstimator, message: ChatMessage) -> int:
-    """Return the tokens of a message. The message object remembers the count for each family of
-    estimators; an estimator without a `family` does not share counts.
+    """Return the number of tokens of a message. The message object remembers this number.
+
+    Estimators with the same `family` share the remembered number. An estimator without a `family`
+    uses only its own.
 
     Raises InvalidValue if the estimator returns an invalid number of tokens.
     """

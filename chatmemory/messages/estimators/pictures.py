@@ -97,8 +97,8 @@ _RULES: dict[str, PictureRule] = {
 
 
 def picture_rule(model_name: str) -> PictureRule:
-    """Return the rule for the pictures of a model. The model's name may end with a date or a
-    suffix.
+    """Return the rule by which a model counts the tokens of pictures. The model's name may end with
+    a date or a suffix.
     """
     known = (rule for name, rule in _RULES.items() if model_name.startswith(name))
     return next(known, Tiles())

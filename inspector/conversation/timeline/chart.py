@@ -31,8 +31,8 @@ LABEL = 24
 class Point(NamedTuple):
     """The sizes of history and memory after a step, in the policy's unit.
 
-    `limit` is None if the limit at that step had another unit. `forgotten` is how many messages
-    have left memory so far.
+    `limit` is the limit at that step. None if there was no limit, or if its unit was not the
+    policy's unit. `forgotten` is how many messages have left memory so far.
     """
 
     step: int
@@ -72,8 +72,8 @@ class AxisLabel:
 
 @dataclass(frozen=True)
 class DraftBar:
-    """A draft message in the chart. `x` is its column, and `history` and `memory` are the y of both
-    sizes after the draft.
+    """A draft message in the chart. `x` is its column. `history` and `memory` are the y coordinates
+    for the sizes of history and memory after the draft.
     """
 
     x: int

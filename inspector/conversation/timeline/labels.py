@@ -27,7 +27,8 @@ EVERY = sorted({int(n * 10**power) for power in range(7) for n in (1, 2, 2.5, 5)
 @dataclass(frozen=True)
 class Label:
     """A text at `x` percent of a row, shifted by `dx` pixels. `anchor` is the part of the text that
-    is at this position: start, middle or end. `drawn` lists the fields that its template gets.
+    is at this position: start, middle or end. `drawn` lists the fields that the template of a label
+    gets besides `text`.
     """
 
     drawn: ClassVar = ("x", "dx", "classes")
@@ -51,7 +52,7 @@ class Label:
 
 
 class LabelRow:
-    """A row of labels that is at least `width` pixels wide. Labels without room are left out."""
+    """A row of labels, at least `width` pixels wide. Labels that do not fit are left out."""
 
     def __init__(self, width: float) -> None:
         self.width = width

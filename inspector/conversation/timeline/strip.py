@@ -86,8 +86,8 @@ def cells(
     link: Callable[[int, int | None], str],
     dots: Mapping[int, str],
 ) -> tuple[Cell, ...]:
-    """Return the cells of the strip. `dots` are CSS classes of dots by step, and `link` returns the
-    URL of a step and a message.
+    """Return the cells of the strip. `dots` maps a step to the CSS class of the dot in its cell.
+    `link` returns the URL of a step and a message.
 
     Drafts replace the steps after the shown step.
     """

@@ -88,7 +88,9 @@ def find_conversations(
 
 
 def window(agent: Agent, conversation: str, step: int | None = None) -> Answer:
-    """Show the messages in memory, which the model sees: now, or after a step."""
+    """Show the messages that are in memory now, or were in memory after a step. The model sees only
+    the messages in memory.
+    """
     window = windows.window(agent.visible(conversation), step)
     shown = window.rows[-SIZE:]
     size = window_size_words(window.policy, window.totals)
@@ -124,10 +126,10 @@ def _filled(budget: JsonValue) -> list[str]:
 def history(
     agent: Agent, conversation: str, around: int | None = None, step: int | None = None
 ) -> Answer:
-    """Show messages of the history, each with the steps at which it was in memory.
+    """Show messages of the history, each with the steps at which it came into memory and left.
 
-    The answer has the last messages up to a step (by default, the newest), or the messages around
-    message `around`.
+    The answer has the last messages, or the messages around message number `around`. With `step`,
+    messages that arrived after this step are left out.
     """
     part = Part(around=around, size=SIZE)
     page = history_reads.history(agent.visible(conversation), part, step)

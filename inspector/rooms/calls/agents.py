@@ -15,9 +15,9 @@ from inspector.shell.agents import SIZE, Agent, Answer, short
 def calls(agent: Agent, conversation: str, call: int | None = None) -> Answer:
     """Show what a model was given: the newest calls of a conversation, or call number `call`.
 
-    Each call has its input tokens, its cached input tokens, and whether its prompt did not start
-    with the previous prompt. A single call also has the tokens by category, the tools that the
-    model never called, and the request as it was sent.
+    Each call has its input tokens and its cached input tokens. `is_broken` is true if the prompt
+    does not start with the whole previous prompt. A single call also has the tokens by category,
+    the tools that the model never called, and the beginning of the request.
     """
     memory_id = agent.visible(conversation)
     if call is not None:

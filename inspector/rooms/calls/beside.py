@@ -91,7 +91,9 @@ class ListBeside:
 
     @property
     def is_outdated(self) -> bool:
-        """Whether a message of the list may have been redacted after step `at`."""
+        """Whether a message of the conversation was redacted after step `at`. The list may then
+        still have the redacted text.
+        """
         later = Step.objects.filter(memory_id=self.memory_id, n__gt=self.at)
         return later.filter(kind=Step.Kind.REDACT).exists()
 
@@ -177,8 +179,8 @@ def _messages(memory_id: str, seqs: Sequence[int]) -> dict[int, Message]:
 
 
 def places_of(call: ModelCall) -> list[Place]:
-    """Return the messages of a call's own list with their tokens, for a comparison with another
-    call. No text is read.
+    """Return the messages of a call whose list is stored in `ModelCall.places`, with their tokens,
+    for a comparison with another call. The texts of the messages are not read.
     """
     references = decoded(call.places)
     tokens = _tokens(call.memory_id, references)
@@ -209,8 +211,8 @@ def _divided(references: Iterable[Reference]) -> tuple[list[int], list[int]]:
 
 
 def views_of(call: ModelCall) -> list[MessageView]:
-    """Return the messages of a call's own list. The seq of a message that is not in history is
-    below 0.
+    """Return the messages of a call whose list is stored in `ModelCall.places`. A message that only
+    model calls sent has a seq below 0.
     """
     references = decoded(call.places)
     said, own = _divided(references)

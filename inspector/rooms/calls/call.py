@@ -84,8 +84,11 @@ class NewCall:
 
     - `key` identifies the call: calls with the same key are stored once.
     - `format` is the provider's format of the JSON in the request and the response.
-    - `session` is the app's name of the conversation, or "".
-    - `sender` is the name of the instrumentation that sent the call to this site.
+    - `at` is the time at which the call began.
+    - `provider` and `model` are names, or "" if unknown.
+    - `session` is the name that the app gives to the conversation, or "".
+    - `sender` is the name of the instrumentation that sent the call to this site; "" for the
+      recorder.
     """
 
     key: str

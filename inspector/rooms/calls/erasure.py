@@ -41,9 +41,9 @@ def erase(erased: Erased) -> None:
     """Erase the redacted messages of a conversation from its calls. If the conversation was deleted
     (`erased.seqs` is None), delete its calls.
 
-    The ledger redacts the messages of the history itself. This function erases copies of their
-    words in the rows of calls, such as in errors, tools and parameters. It also redacts sent
-    messages that are not in history but have the text or an exact term of a redacted message.
+    The messages of the history are redacted by the ledger. This function erases copies of their
+    words in the rows of calls, such as in errors, tools and parameters. It also redacts messages
+    that only model calls sent, if they have the text or an exact term of a redacted message.
     """
     if erased.seqs is None:
         for model in _ALL:

@@ -21,8 +21,8 @@ _READ = 200  # calls of a model among which calls with the same tools are looked
 
 
 class Learned(NamedTuple):
-    """How to estimate the provider's token count from chatmemory's count: a `factor`, and an
-    `addition` in tokens, learned from a number of `calls`.
+    """A rule that estimates the provider's token count: chatmemory's count times `factor`, plus
+    `addition` tokens. `calls` is the number of calls from which the rule was learned.
     """
 
     factor: float

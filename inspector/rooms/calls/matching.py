@@ -59,8 +59,8 @@ def make_known(memory_id: str, known_seq: int) -> int:
 
 
 def forget_known(memory_id: str, seqs: Iterable[int] | None = None) -> None:
-    """Delete the digests of the given messages, or of all messages. If all are deleted, the next
-    call computes the digests again.
+    """Delete the digests of the messages `seqs`, or of all messages if `seqs` is None. If all are
+    deleted, `make_known` stores them again at a later call.
     """
     rows = KnownMessage.objects.filter(memory_id=memory_id)
     if seqs is not None:
@@ -71,8 +71,12 @@ def forget_known(memory_id: str, seqs: Iterable[int] | None = None) -> None:
 
 
 def found_in(memory_id: str, sent: Sequence[ChatMessage]) -> list[tuple[int | None, bool]]:
-    """Return a pair for each sent message: the seq of the equal message in the conversation or
-    None, and whether the call sent that message as a cleared tool result.
+    """Return a pair for each sent message: a seq, and whether the message is the placeholder of a
+    cleared tool result.
+
+    The seq is that of the message in the conversation with the same content. For a placeholder, it
+    is the seq of the tool result that was cleared. If there is no such message, the pair is `(None,
+    False)`.
     """
     keys = [key_of_content(each) for each in sent]
     rows = KnownMessage.objects.filter(

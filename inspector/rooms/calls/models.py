@@ -115,8 +115,8 @@ class ModelCall(_OfConversation):
 
     @property
     def has_list(self) -> bool:
-        """Whether the messages of this call are stored: as a window (`step`), or as a list of the
-        call's own (`places`).
+        """Whether the messages of this call are stored: in the ledger as the window after `step`,
+        or as a list of references in `places`.
         """
         return self.step is not None or bool(self.places)
 
@@ -144,8 +144,10 @@ class ToolDefinition(models.Model):
 
 
 class CallTool(_OfConversation):
-    """A tool that calls of a conversation offered. If `is_redacted`, this conversation no longer
-    shows the definition of the tool. Other conversations may still show it.
+    """A tool that the model was offered in calls of a conversation.
+
+    If `is_redacted`, the definition of the tool is no longer shown in this conversation. Other
+    conversations may still show it.
     """
 
     pk = models.CompositePrimaryKey("memory_id", "digest")
@@ -162,9 +164,10 @@ class CallTool(_OfConversation):
 
 
 class CallMessage(_OfConversation):
-    """A message that model calls sent and that is not in history.
+    """A message that is not in history, but in the request of at least one model call.
 
-    It is stored once for all calls. Its columns are like those of `chatmemory.models.Message`.
+    The message is stored only once, even if many calls of the conversation sent it. The columns are
+    like those of `chatmemory.models.Message`.
     """
 
     pk = models.CompositePrimaryKey("memory_id", "n")
@@ -184,15 +187,15 @@ class CallMessage(_OfConversation):
 
     @property
     def seq(self) -> int:
-        """The number of the message in lists of calls. It is below 0, because the message is not in
-        history.
+        """The number that stands for this message in the message list of a call. It is below 0
+        (`-n`), because the message is not in history.
         """
         return -self.n
 
 
 class KnownMessage(_OfConversation):
-    """A digest of the content of a message in history. Messages that calls send are matched with
-    the history by these digests.
+    """A digest of the content of a message in history. By these digests, the messages in a call's
+    request are matched with the history.
     """
 
     pk = models.CompositePrimaryKey("memory_id", "seq")
@@ -245,8 +248,9 @@ class CallRun(models.Model):
 class CallEnd(_OfConversation):
     """A digest by which a later call finds the conversation that it continues.
 
-    It is the digest of a message of the conversation's newest call: one of the last two, or the
-    first. The answer counts as a message of the call.
+    A conversation has up to three of these digests, all from its newest call: those of the first
+    message and of the last two. The answer counts as a message of the call, but system messages do
+    not count.
     """
 
     pk = models.CompositePrimaryKey("memory_id", "digest")

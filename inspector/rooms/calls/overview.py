@@ -34,8 +34,10 @@ FAILED = ~Q(error="")
 
 @dataclass(frozen=True)
 class CallFilter:
-    """Which calls the page shows: the calls of a day such as `2026-11-28`, and of a model. "" means
-    any day, or any model.
+    """The filter of the page. It shows only calls of one day, such as `2026-11-28`, and only calls
+    of one model.
+
+    An empty `day` means any day, and an empty `model` means any model.
     """
 
     day: str = ""
@@ -175,8 +177,13 @@ class DayBar:
 
 @dataclass(frozen=True)
 class DayRow:
-    """A row of the chart of days, such as the calls or the cost: its name, its bars, and today's
-    value. `is_red` marks a row of failures.
+    """A row of the chart of days. It shows one figure of each day, such as the number of calls or
+    the cost.
+
+    - `name` is the name of the figure, such as `Input tokens`.
+    - `bars` has a bar for each day, the oldest first.
+    - `today` is the formatted value of today.
+    - `is_red` marks the row of failed calls.
     """
 
     name: str
@@ -191,9 +198,14 @@ class DayRow:
 
 @dataclass(frozen=True)
 class ModelRow:
-    """The calls of a model in the last 14 days, and a link that shows only these calls.
+    """A row of the table of models, or the row that sums all models.
 
-    `is_chosen` means that the page already shows only these calls.
+    - `totals` are sums over the model's calls in the last 14 days. If the page shows only one day,
+      they are sums over this day.
+    - `cost` is the formatted cost of these calls.
+    - `link` is a query string that shows only the calls of this model. "" for the row of all
+      models.
+    - `is_chosen` means that the page already shows only this model. Then `link` shows all models.
     """
 
     model: str
@@ -276,9 +288,9 @@ class CallsPage:
 
     @property
     def title(self) -> str:
-        """The title, such as `100 calls today, cost $0.74`. While no price is known, the title has
-        the number of input tokens instead of money. Without calls today, the title counts the calls
-        of the last 14 days.
+        """The title, such as `100 calls today, cost $0.74`. If the URL has no input price, the
+        title has the number of input tokens instead of the cost. Without calls today, the title
+        counts the calls of the last 14 days.
         """
         if not self.today.calls:
             return f"No calls today, {counted(self.all.calls, 'call')} in {DAYS} days"

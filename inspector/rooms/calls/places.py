@@ -21,9 +21,12 @@ _PART = declared_pattern(r"(~?)(\d+)(?:-(\d+)|s(\d+))?")
 
 
 class Reference(NamedTuple):
-    """A message in the list of a call. `seq` is below 0 if the message is not in history.
+    """A reference to a message that a call sent.
 
-    `stub_tokens` is the size of the placeholder if the call sent a cleared tool result, else None.
+    - `seq` is the message's seq in the ledger. It is below 0 for a `CallMessage`, which is not in
+      history.
+    - `stub_tokens` is the size of the placeholder in tokens, if the call sent a cleared tool
+      result. Otherwise it is None.
     """
 
     seq: int
@@ -35,7 +38,7 @@ class Reference(NamedTuple):
 
 
 def encoded(references: Iterable[Reference]) -> str:
-    """Return references in the text form of this module."""
+    """Return references as a text such as `1,4-90,~2`, in the given order."""
     return ",".join(map(_written, _ranges(references)))
 
 

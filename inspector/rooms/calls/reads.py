@@ -137,8 +137,8 @@ def totals(memory_id: str) -> dict[str, int]:
 
     - `calls` is the number of calls, and `breaks` the number of prefix changes.
     - `input` and `cached` are the input tokens and the cached input tokens.
-    - `again` is the number of tokens that prompts sent again behind a changed prefix. Such tokens
-      cost the full price.
+    - `again` counts tokens after a prefix change, in messages that the previous prompt had, too.
+      Such tokens cost the full price.
     """
     rows = ModelCall.objects.filter(memory_id=memory_id)
     found = rows.aggregate(
@@ -262,10 +262,11 @@ class RebuiltCall:
 
     @cached_property
     def rows(self) -> Sequence[MessageView]:
-        """The messages that were sent, including messages that a lowered limit hides today.
+        """The messages of the request, in order. Empty if the messages could not be stored.
+        Messages that a lowered limit hides from the model are included.
 
-        A message that only model calls sent has a seq below 0. All other messages have the seq
-        under which the ledger stores them.
+        The seq of a `CallMessage`, which is not in history, is below 0. All other messages have the
+        seq under which the ledger stores them.
         """
         if self.row.places:
             return views_of(self.row)
@@ -274,7 +275,9 @@ class RebuiltCall:
 
     @property
     def seqs(self) -> list[int | None]:
-        """The seqs of the sent messages, with None for messages that only model calls sent."""
+        """The seqs of the messages of the request, in order. None stands for a `CallMessage`, which
+        is not in history.
+        """
         return [row.seq if row.seq > 0 else None for row in self.rows]
 
     @cached_property
@@ -299,8 +302,8 @@ class RebuiltCall:
 
     @cached_property
     def made(self) -> JsonDict:
-        """The messages of the call, rendered as members of a request. Together with the patch
-        `difference`, they make the request.
+        """The messages of the call as members of a request, such as `{"messages": […]}`. Empty
+        without messages. The patch `difference` turns this dict into the request.
         """
         messages = [row.message for row in self.rows]
         return made_of(messages, self.row.format) if messages else {}

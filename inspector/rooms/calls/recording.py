@@ -37,18 +37,23 @@ class OthersDecide(ChatMemoryError):
 
 
 def has_recorded(memory_id: str) -> bool:
-    """Return whether this process has recently recorded a call in the ledger of a conversation and
-    still caches its window.
+    """Return whether this process has recently recorded a call of a conversation in the ledger, and
+    still caches the conversation's window.
     """
     return memory_id in _WINDOWS
 
 
 def calls_decide(memory: Memory | None, run: CallRun | None) -> bool:
-    """Return whether model calls decide the memory of a conversation.
+    """Return whether model calls decide the memory of a conversation. True for a new conversation
+    (`memory` is None).
 
-    Calls decide if they began the conversation, no policy limits its memory, and nobody else has
-    written to the conversation since. `memory` is None for a new conversation. `run` is the
-    conversation's row about its calls, or None.
+    In an existing conversation, calls decide only if all of this is true:
+
+    - Calls began the conversation.
+    - No policy limits its memory.
+    - Only calls have changed the memory since the last recorded call (see `is_joined`).
+
+    `run` is the conversation's row about its calls, or None.
     """
     if memory is None:
         return True
@@ -60,8 +65,8 @@ def calls_decide(memory: Memory | None, run: CallRun | None) -> bool:
 
 
 def is_joined(run: CallRun) -> bool:
-    """Return whether somebody else has changed the memory of a conversation since its last recorded
-    call. New labels, a new policy and redactions do not count.
+    """Return whether the memory of a conversation was changed after its last recorded call, by
+    something other than a call. New labels, a new policy and redactions do not count.
     """
     later = Step.objects.filter(memory_id=run.memory_id, n__gt=run.last_step)
     return later.exclude(kind__in=_HARMLESS).exists()
@@ -142,9 +147,9 @@ def record_call(
     """Replace memory with the messages of a request, as `update_messages` does, and add the answer.
     Raises OthersDecide, and the exceptions of `update_messages`.
 
-    If the program sends an earlier answer back in a slightly different form, memory keeps the
-    stored answer. `prefix` is the beginning of all IDs that the sender's API token can reach. It is
-    stored, but not checked here.
+    If the request has an earlier answer in a slightly different form, memory keeps the stored
+    answer. `prefix` is the beginning of all conversation IDs that the sender's API token can reach.
+    The prefix is stored, but not checked here.
     """
     request, answer = storable_messages(request), storable_messages(answer)
     window = _WINDOWS.get(memory_id)

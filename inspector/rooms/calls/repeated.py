@@ -1,7 +1,8 @@
 """Decodes the JSON bodies of requests. If a body begins like an earlier body, only its new part is
 decoded.
 
-A program sends its whole list with each call, so most bodies begin like an earlier body.
+Most bodies begin like an earlier body, because a program sends all earlier messages again with each
+call.
 """
 
 from __future__ import annotations

@@ -121,7 +121,9 @@ def call(request: HttpRequest, memory_id: str, n: int) -> HttpResponse:
 
 @require_POST
 def redact(request: HttpRequest, memory_id: str, n: int, place: int) -> HttpResponse:
-    """Redact a message that calls sent and that is not in history, then show the call."""
+    """Redact a message that is in a call's request but not in history, then show the call. `place`
+    is the index of the message in call `n`.
+    """
     try:
         redact_sent(memory_id, n, place, actor=actor_of(request))
     except (reads.CallNotFound, MessageNotFound) as error:

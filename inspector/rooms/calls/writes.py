@@ -452,8 +452,8 @@ def _count_no_more(keys: Iterable[str], prefix: str) -> None:
 
 
 def forget_old_calls() -> None:
-    """Delete calls that are older than the setting INSPECTOR["CALL_DAYS"] allows, and old counts of
-    calls that were not stored. The messages of the calls in history stay.
+    """Delete calls that are older than the setting INSPECTOR["CALL_DAYS"] allows. Counts of calls
+    that were not stored are deleted if the last of these calls is as old. Messages in history stay.
     """
     days = inspector_configuration().CALL_DAYS
     if not days:

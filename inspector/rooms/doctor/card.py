@@ -44,8 +44,8 @@ SECTION = "providers"  # the name of the folded section
 
 
 def known(view: ConversationState) -> KnownDiagnosis:
-    """Return the diagnosis of the window that a page shows. One page reads the diagnosis only
-    once.
+    """Return the diagnosis of the window that a page shows. The result is cached in `view`, so that
+    each page reads it only once.
     """
     if "doctor" not in view.read:
         view.read["doctor"] = _known(view)

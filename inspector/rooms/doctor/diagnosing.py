@@ -139,8 +139,8 @@ class KnownDiagnosis:
 
     @property
     def as_of(self) -> int | None:
-        """The step of the diagnosis, if the window has changed since then. None for a current
-        diagnosis or for no diagnosis.
+        """The step of the diagnosis, if the window has changed since then. None if the diagnosis is
+        current, or if there is no diagnosis.
         """
         return None if self.is_current or self.diagnosis is None else self.diagnosis.step
 
@@ -152,8 +152,8 @@ def known_diagnosis(state: StoredState) -> KnownDiagnosis:
     """Return the diagnosis of a window, without computing for long:
 
     - the stored diagnosis, if it is current;
-    - otherwise, for a window of up to 2,000 messages, a diagnosis made now, without repairs and
-      times;
+    - otherwise, for a window of up to 2,000 messages, a diagnosis made now, whose problems have no
+      `repairable_for` and no `at`;
     - for a larger window at the newest step, the stored diagnosis of an earlier step;
     - otherwise none, with the reason in `why`.
     """

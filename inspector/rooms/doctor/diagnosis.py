@@ -59,15 +59,22 @@ class Problem:
 
     @property
     def is_listed(self) -> bool:
-        """Whether the doctor lists a conversation for this problem. Problems that are pending, or
-        that are only conditional, are not listed.
+        """Whether the doctor lists a conversation for this problem. Three kinds of problems are not
+        listed:
+
+        - pending problems (see `is_pending`);
+        - problems with a rule that the doctor does not list (see `Rule.is_listed`);
+        - problems with `conditional_for` alone, where each rejection depends on the model or a
+          parameter.
         """
         is_alarm = bool(self.refused_by or self.mishandled_by or not RULES[self.rule].laws)
         return is_alarm and RULES[self.rule].is_listed and not self.is_pending
 
     def severity_for(self, provider: str) -> str:
-        """Return `refused`, `conditional` or `mishandled`; "" if the provider accepts the window
-        despite this problem.
+        """Return how a provider treats the window because of this problem: `refused`, `conditional`
+        or `mishandled`. "" if the provider accepts the window despite the problem.
+
+        `conditional` means that a rejection depends on the model or a parameter.
         """
         named = {
             "refused": self.refused_by,

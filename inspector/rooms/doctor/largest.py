@@ -82,8 +82,8 @@ class TooSmallLimit:
 
 
 def short_windows(id_prefix: str = "", most: int = 20_000) -> list[TooSmallLimit]:
-    """Return up to `most` conversations whose limit is too small for their largest turn. The
-    conversation whose limit became too small last comes first.
+    """Return up to `most` conversations whose limit is too small for their largest turn. They are
+    sorted by the time `at`, the latest first.
     """
     rows = Memory.objects.beginning_with(id_prefix)
     rows = rows.filter(keptdiagnosis__needed_limit__gt=F("policy_limit"))

@@ -98,13 +98,15 @@ class MendLine(Line):
 
     @cached_property
     def common(self) -> Common:
-        """What most conversations of the line have in common, such as a tenant or a label."""
+        """What most conversations of the line have in common, such as a label, or a tenant:
+        `hooli/` at the beginning of their IDs.
+        """
         return common_in(self._times, *self._whose)
 
     @property
     def since(self) -> datetime | None:
-        """The time at which the oldest problem of the line began; None if unknown. If most
-        conversations of the line share a value (see `common`), only their problems count.
+        """The time at which the oldest problem of the line began; None if unknown. If `common` has
+        values, only conversations with these values count.
         """
         return self.common.since
 
@@ -115,7 +117,9 @@ class MendLine(Line):
 
     @cached_property
     def prevention(self) -> str:
-        """Advice that prevents the problem in future; "" for windows that a client decides."""
+        """Advice that prevents the problem in future; "" if there is none, or if clients decide
+        what is in memory.
+        """
         if self.by_client:
             return ""
         rules = [rule for rule in self.rules if not self.verb or RULES[rule].by_policy]
@@ -136,17 +140,17 @@ class MendLine(Line):
 
     @cached_property
     def to_copy(self) -> str:
-        """A text to send to the developer of the client that decides these windows; "" if no client
-        decides them.
+        """A text for the developer of the client that decides what is in memory; "" if no client
+        decides this.
 
-        The text describes the newest rejected window: its problem, and the position of each
-        message.
+        The text describes the newest rejected window: its problem, and the position of each message
+        (see `list_to_copy`).
         """
         return list_to_copy(self._newest_first[0], self.providers) if self.by_client else ""
 
 
 def list_to_copy(case: Case, providers: Sequence[str]) -> str:
-    """Describe a rejected window for the developer of the client that decides the window.
+    """Describe a rejected window for the developer of the client that decides what is in memory.
 
     The first lines name the problem and the conversation. Then each of the first 30 messages has a
     line with its position and role. The texts of messages are left out.

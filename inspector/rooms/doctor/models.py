@@ -10,10 +10,10 @@ from chatmemory.managers import TableManager
 
 
 class KeptDiagnosis(KeptRow):
-    """The stored diagnosis of a conversation's window (see `diagnosing`), and the recent steps
-    whose messages were too large for the limit.
+    """The stored diagnosis of a conversation's window (see `diagnosing`).
 
-    The row has only numbers, and names of rules and providers.
+    The row also tells whether the limit was too small for a message or a turn, and which providers
+    the messages come from. It has only numbers, and names of rules and providers.
     """
 
     problems = models.TextField(

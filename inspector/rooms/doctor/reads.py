@@ -158,8 +158,11 @@ def doctor_counts(id_prefix: str = "", made: Choices | None = None) -> DoctorCou
 
 
 def is_unexamined(changed: int, id_prefix: str = "") -> bool:
-    """Return whether conversations exist, but none has ever been diagnosed. `changed` is the number
-    of conversations without a current diagnosis.
+    """Return whether there are conversations to diagnose, but no conversation has a stored
+    diagnosis yet.
+
+    `changed` is the number of conversations without a current diagnosis. Only conversations whose
+    IDs begin with `id_prefix` count.
     """
     rows: MemoryQuerySet = Memory.objects.beginning_with(id_prefix)
     return changed > 0 and not rows.filter(keptdiagnosis__isnull=False).exists()
@@ -276,7 +279,9 @@ class Issue:
 
     @property
     def repairable_for(self) -> str:
-        """The first provider for which a repair would help at least one of the windows, or ""."""
+        """The first of `providers` for which a repair would solve the problem of at least one case;
+        "" if there is none.
+        """
         repairable = {name for case in self.cases for name in case.problem.repairable_for}
         return next((name for name in self.providers if name in repairable), "")
 

@@ -124,7 +124,8 @@ class ShownRule:
     """A rule of the linter for display.
 
     - `laws` maps a provider's title to what this provider does with a window that breaks the rule.
-    - `bad` is an example that breaks the rule, and `good` an example that keeps it.
+    - `bad` is an example of a window that breaks the rule, as text. `good` is an example that
+      follows the rule.
     - `is_listed` is True if the doctor lists conversations that break the rule.
     """
 
@@ -299,7 +300,7 @@ SHORT = "A limit smaller than the largest recorded turn"
 
 
 def short_verb(found: Sequence[TooSmallLimit]) -> str:
-    """Return the label of the button that raises too small limits.
+    """Return the label of the button for raising limits that are too small: `Raise 3 limits…`.
 
     The button opens a preview with the costs of higher limits and of sending everything.
     """

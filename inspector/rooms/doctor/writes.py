@@ -14,10 +14,11 @@ from inspector.rooms.doctor.reads import ill_conversations, unexamined
 
 
 def current_diagnosis(memory_id: str, most: int | None = None) -> Diagnosis | None:
-    """Return the diagnosis of a conversation's window for all providers, updated if necessary.
+    """Return the diagnosis of a conversation's window for all providers. A diagnosis that is out of
+    date is made again and stored.
 
-    A window of more than `most` messages is not diagnosed again: then the stored diagnosis is
-    returned, or None if there is none. Raises MemoryNotFound, and CorruptRow for an altered row or
+    If the window has more messages than `most`, the stored diagnosis is returned even if it is out
+    of date; None if there is none. Raises MemoryNotFound, and CorruptRow for an altered row or
     message.
     """
     row = current(DiagnosisKeeper(), memory_id, most)

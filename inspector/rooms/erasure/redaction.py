@@ -37,9 +37,12 @@ def redact(
     The type and the token count are kept. Stored data that may reveal the text is erased as well:
     the conversation's trials (simulations), stored responses, and the fingerprint of its import.
 
-    - `branches` are branches in which copies of the message are redacted, too.
-    - `summaries` are summaries to redact as well; they must cover the message. True stands for all
-      summaries that contain an exact term of the message, in this conversation and in `branches`.
+    - `branches` are IDs of branches. In these branches, copies of the message and of the redacted
+      summaries are redacted, too.
+    - `summaries` are the seqs of summaries to redact as well. Each must cover the message: the
+      summary replaced the message in memory, or replaced an earlier summary of the message. True
+      stands for all covering summaries that contain an exact term of the message, in this
+      conversation and in `branches`.
 
     Returns None if the message was already redacted. Raises MemoryNotFound, MessageNotFound,
     VersionConflict, and InvalidValue, such as for a summary that does not cover the message.

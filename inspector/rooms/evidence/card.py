@@ -84,8 +84,8 @@ class IncidentCard:
 
     @property
     def limit(self) -> int | None:
-        """The limit that would have kept the fact in memory. None if no limit would have, or if
-        this limit is unknown.
+        """The limit that would have kept the fact in memory. None if no limit would have kept the
+        fact, if the limit is unknown, or if no policy decided which messages leave.
         """
         return self._remedy.limit if self._remedy else None
 
@@ -169,8 +169,8 @@ class IncidentCard:
 
 
 class UsedTerms:
-    """Presents exact terms, and values of tool calls, that the assistant used although no message
-    in memory mentioned them.
+    """Presents facts that the assistant used although no message in memory mentioned them: exact
+    terms, and values of tool calls such as `membership=gold`.
     """
 
     def __init__(self, state: ConversationState, found: IncidentsAt) -> None:

@@ -105,7 +105,9 @@ def compactions_now(memory_id: str, most: int | None = None) -> CompactionsUntil
 
 
 def shown_compactions(known: CompactionsUntil, latest: int) -> list[ShownEvidence]:
-    """Return the last compactions in order, at most `latest`, with the texts of the lost terms."""
+    """Return the last `latest` compactions of `known`, in order, with the texts of the lost terms.
+    If `known` has fewer compactions, all are returned.
+    """
     memory = find_memory(known.memory_id)
     return [
         shown_evidence(memory, each, known.step, lists_dropped=False)
@@ -170,6 +172,10 @@ def shown_evidence(
 ) -> ShownEvidence:
     """Return what a compaction lost, with the texts of the lost terms. The texts are read from the
     messages.
+
+    `until` is the last step that was searched for uses of the terms. With `lists_dropped`, the
+    result also lists up to 50 exact terms that memory lost, including terms that the assistant
+    never used again.
     """
     corpus = corpus_now()
     lost = [each for each in kept.terms if not each.is_held][:LOST_LISTED]

@@ -43,7 +43,7 @@ def packed(digests: Iterable[int]) -> str:
 
 
 def joined(first: str, others: str) -> str:
-    """Join two texts with digests (see `packed`) into one text."""
+    """Join two texts that encode digests (see `packed`) into one text."""
     return _BETWEEN.join((first, others))
 
 
@@ -52,7 +52,9 @@ def first_part(text: str) -> str:
 
 
 def unpacked(text: str) -> set[int]:
-    """Decode the digests of a text. Parts that cannot be decoded are ignored."""
+    """Return the digests that a text encodes (see `packed` and `joined`). Parts that cannot be
+    decoded are ignored.
+    """
     digests = array("I")
     for part in text.split(_BETWEEN):
         with suppress(ValueError):
@@ -130,7 +132,9 @@ def _root(memory_id: str, parents: Mapping[str, str | None]) -> str:
 
 
 def corpus_now() -> Corpus:
-    """Return the current corpus. It is cached until one of its conversations changes."""
+    """Return the current corpus: the conversations that decide which terms are rare. The corpus is
+    cached until the stored compactions of any conversation change.
+    """
     state = _rows().aggregate(newest=Max("kept_at"), count=Count("memory"))
     return _corpus(state["newest"], state["count"]) if state["count"] else NONE
 

@@ -203,8 +203,8 @@ def _kept_fact(found: Forgotten, place: int | None) -> KeptFact:
 
 
 def rows_of(values: Iterable[Iterable[JsonValue]]) -> list[KeptIncident]:
-    """Read incidents from the JSON of a stored row. Raises TypeError or ValueError for
-    other JSON.
+    """Read incidents from the JSON of a stored row. Raises TypeError or ValueError if the JSON does
+    not describe incidents.
     """
     return [_row(*each) for each in values]
 

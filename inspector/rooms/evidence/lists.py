@@ -61,7 +61,7 @@ def newest_incidents(memory_ids: Iterable[str]) -> NewestIncidents:
 
 
 def latest_incidents(size: int) -> NewestIncidents:
-    """Return the newest incident of up to `size` conversations, the latest first.
+    """Return the newest incident of each of up to `size` conversations, the latest first.
 
     Only incidents in which a user had to repeat a fact count. Conversations whose newest incident
     was imported, or copied into a branch, are left out.

@@ -184,8 +184,8 @@ def evidence_rows(values: Iterable[Sequence[JsonValue]]) -> list[StoredEvidence]
 
 
 class FoundCompactions(NamedTuple):
-    """Compactions in order of their steps. `mentioned` has the digests of all terms in the messages
-    that were read, as a text (see `corpus.packed`).
+    """The compactions of a conversation, in order of their steps. `mentioned` is a text with the
+    4-byte digests of all exact terms in the searched messages (see `corpus.packed`).
     """
 
     compactions: list[StoredEvidence]

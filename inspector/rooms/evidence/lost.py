@@ -158,8 +158,12 @@ class EvidenceCard:
 
 
 class LostTerm(NamedTuple):
-    """A lost term, and the message that brought the term back. `how` says how it came back, such as
-    "repeated by the user". `by` are the words before the message's number, such as "again in".
+    """A lost term, as a line of the card.
+
+    - `term`: the term, with the messages that said it and used it.
+    - `how`: how the term came back, such as `repeated by the user`.
+    - `by`: the words before the number of the message that brought the term back, such as `again
+      in`.
     """
 
     term: NeededTerm
@@ -168,9 +172,11 @@ class LostTerm(NamedTuple):
 
 
 def bars_of(found: NeededTerms, tails: Sequence[int], level: Level) -> Iterator[TermsBar]:
-    """Yield the bars of the card: for the summary, for the summary with a list of lost terms, and
-    for the last messages in several sizes. `tails` has these sizes in tokens. No bars are yielded
-    if no terms of the `level` were needed.
+    """Yield bars that show how many of the needed terms a text holds. Only terms of the `level`
+    count. Nothing is yielded if none of these was needed.
+
+    The texts are the summary, the summary with a list of 10 to 100 lost terms, and the last
+    messages. `tails` has the sizes of the last messages in tokens.
     """
     needed, held = len(found.needed(level)), found.held(level)
     if not needed:
@@ -186,7 +192,9 @@ def bars_of(found: NeededTerms, tails: Sequence[int], level: Level) -> Iterator[
 
 
 def bars_in_words(bars: Sequence[TermsBar], needed: int) -> str:
-    """Return a sentence with the figures of the bars, for screen readers."""
+    """Return a sentence with the counts of the bars, for screen readers: `Held of 12 terms: summary
+    alone 7, summary + 10 terms 8`. `needed` is the number of needed terms.
+    """
     figures = ", ".join(f"{each.label} {each.count:,}" for each in bars)
     return f"Held of {wording.counted(needed, 'term')}: {figures}"
 

@@ -17,8 +17,8 @@ NEWEST_MESSAGES, NEWEST_CHARACTERS = 10_000, 4_000_000
 
 
 def injected_between(memory: Memory, first: int, last: int) -> dict[int, ChatMessage]:
-    """Return the messages from `first` to `last` that are not in history, such as summaries, by
-    seq.
+    """Return the messages from `first` to `last` that are not in history, such as summaries. The
+    keys are seqs.
     """
     rows = Message.objects.filter(memory=memory, seq__gte=first, seq__lte=last)
     return {row.seq: read_message(row) for row in rows.filter(origin=Message.Origin.SYNTHETIC)}

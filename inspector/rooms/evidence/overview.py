@@ -38,8 +38,8 @@ def _badge(found: NewestIncident) -> Badge:
 
 
 def news(size: int) -> Iterator[FeedEntry]:
-    """Yield entries of the overview's feed: rows that cannot be read, then the latest facts that
-    users had to repeat.
+    """Yield entries of the overview's feed, for at most `size` conversations. Stored rows that
+    cannot be read come first, then the latest facts that users had to repeat.
     """
     latest = latest_incidents(size)
     for memory_id, words in latest.unreadable.items():

@@ -47,11 +47,13 @@ class CompactionRow(NamedTuple):
 
 
 class LosingCompaction(NamedTuple):
-    """A compaction in the list of compactions that lost terms: the summary lacks `lost` of the
+    """A compaction whose summary lost terms, as a line of a list: the summary lacks `lost` of the
     `needed` terms.
 
-    `id` is the ID of the conversation, and `link` the URL of the step. `by` names the author of the
-    summary and the trigger, or is "".
+    - `id`: the ID of the conversation.
+    - `link`: the URL of the step.
+    - `by`: the author of the summary and the trigger of the compaction, such as `openai MODEL,
+      auto`. Unknown values are left out.
     """
 
     id: str

@@ -42,7 +42,8 @@ class ShownIncident:
     """An incident with the details that a page shows. The newest of `count` incidents has the
     `number` 1.
 
-    - `number_then`: the number that the incident had at its own step, before later incidents.
+    - `number_then`: the number of the incident on the page of its own step. There, incidents of
+      later steps do not count.
     - `left`: the change by which the fact left memory.
     - `policy`: the policy at the step of the incident.
     - `texts`: the readable texts of the messages that the page quotes, by seq.

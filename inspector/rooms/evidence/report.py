@@ -59,8 +59,8 @@ def dots_of(shown: ShownIncident) -> Mapping[int, str]:
 
 
 class IncidentReport:
-    """Presents the sentence about an incident at the top of a conversation, with actions that would
-    help.
+    """Presents an incident at the top of the conversation page: a sentence, and the buttons below
+    the sentence.
     """
 
     def __init__(self, view: ConversationState, shown: ShownIncident) -> None:

@@ -31,8 +31,8 @@ Known = TypeVar("Known")
 
 
 def settled_until(last_seq: int) -> int:
-    """Return the seq of the last "settled" message: the end of the last full stretch. Return 0 if
-    there are fewer than two full stretches.
+    """Return the seq of the last "settled" message: the end of the last full stretch of 500
+    messages. Return 0 if `last_seq` is less than 1,000.
 
     Later messages do not change the incidents and lost terms of settled messages.
     """

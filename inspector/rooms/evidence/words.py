@@ -88,12 +88,11 @@ def what_became_a_summary(evidence: StoredEvidence) -> str:
 
 
 def tokens_around(evidence: StoredEvidence, window: tuple[int, int]) -> str:
-    """Describe the tokens before and after a compaction, as the coding agent recorded them.
-    `prompts of 91,204 tok in 2,711` means 91,204 tokens before and 2,711 after. Return "" if
-    nothing was recorded.
+    """Describe the sizes of the prompts before and after a compaction, as a coding agent recorded
+    them. `prompts of 91,204 tok in 2,711` means 91,204 tokens before and 2,711 after.
 
-    `window` has the tokens of memory before and after. If the recorded numbers are equal to these,
-    return "", because the page shows these already.
+    `window` has the tokens of memory before and after, which the page already shows. Return "" if
+    the recorded sizes equal `window`, or if no size is recorded.
     """
     before, after = evidence.tokens_before, evidence.tokens_after
     if (before, after) == window:

@@ -83,8 +83,8 @@ class Masker:
         return seq in self._choice.seqs or role in self._choice.roles
 
     def without_words(self, text: str) -> str:
-        """Return a text with the chosen words masked, but not the terms of chosen kinds. This is
-        for texts that nobody said, such as the words of a policy.
+        """Return a text in which only the chosen words are masked. Terms of the chosen kinds stay
+        in the text. This is for texts that nobody said, such as the words of a policy.
         """
         return self._masked(text, len(text), is_only_words=True)
 
@@ -98,7 +98,9 @@ class Masker:
         return self._masked(text[: most + MARGIN], most)
 
     def data(self, value: JsonValue) -> JsonValue:
-        """Return a JSON value with all texts masked. The names of an object's members stay."""
+        """Return a JSON value in whose strings the chosen terms and words are masked. The names of
+        an object's members are not masked.
+        """
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, list | tuple):

@@ -76,8 +76,8 @@ class EvidenceForm(forms.Form):
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def evidence_page(request: HttpRequest, memory_id: str) -> HttpResponse:
-    """Show the form for an evidence file. A POST shows a preview of the masked texts, or with
-    `download` sends the file.
+    """Show the form for an evidence file. A POST with the field `download` sends the file. Any
+    other POST shows a preview of the masked texts.
     """
     memory = conversations.memory(memory_id)
     is_sent = request.method == "POST"

@@ -66,7 +66,7 @@ class Change:
         return memory_id in self.hours or memory_id in self.after
 
     def concerns(self, memory_id: str) -> bool:
-        """Return whether turns of a conversation count before or after the change."""
+        """Return whether a conversation counts when the effect of the change is measured."""
         return self.has_changed(memory_id) or memory_id in self.before
 
 

@@ -39,8 +39,8 @@ class Column:
     cases: list[tuple[int, dict[str, int]]] = field(default_factory=list)
 
     def add(self, place: int, turns: int, tokens: int, cost: int) -> None:
-        """Add the figures of a conversation. `tokens` and `cost` are sums over its turns. `place`
-        is its index in the list of all conversations.
+        """Add the figures of a conversation to this column. `place` is the conversation's index in
+        the list of all conversations. `tokens` and `cost` are sums over the `turns`.
         """
         self.places.append(place)
         self.turns.append(turns)

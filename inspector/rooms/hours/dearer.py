@@ -22,14 +22,18 @@ _TURNS, _COST = 0, 2
 
 @dataclass(frozen=True)
 class Dearer:
-    """A group whose turns cost more since a change of a policy or label, as a line of the overview.
+    """A tenant whose turns cost more since a change of a policy or label, as a line of the
+    overview.
 
-    - `before`, `after`: the cost of a turn, as the number of input tokens that cost the same;
-      `ratio` is `after` divided by `before`.
-    - `count`: the number of conversations with turns since the change.
-    - `release`: the change in words; `since` is its time.
-    - `href`: the URL of the group's conversations; `address` is the URL of the lab for this group,
-      or "" without the lab.
+    - `group`: the name of the tenant, or `no tenant`.
+    - `before`, `after`: the cost of a turn before and after the change, as a median over days. A
+      cost of 1 is the price of one input token.
+    - `ratio`: the growth of the cost by the change, such as 1.8.
+    - `count`: the number of conversations with the change that had turns since.
+    - `release`: the change in words.
+    - `since`: the time of the change.
+    - `href`: the URL of the tenant's conversations.
+    - `address`: the URL of the lab for the tenant, or "" without the lab.
     """
 
     ratio: float

@@ -64,7 +64,9 @@ class State:
 
     @classmethod
     def read(cls, content: JsonValue) -> State:
-        """Read the state from the JSON that `written` made. Raises TypeError for other JSON."""
+        """Return the `State` from the parsed JSON text that its method `written` returned. Raises
+        TypeError for other JSON.
+        """
         return cls(**content)
 
     def written(self) -> str:
@@ -125,7 +127,9 @@ class Derivation:
         self._find_cases()
 
     def hour(self, at: int) -> Hour:
-        """Return the row of an hour, with the sums of earlier steps."""
+        """Return the row to which the figures of an hour are added: the stored row, or a new row if
+        none is stored. `at` is the start of the hour, in seconds since 1970.
+        """
         if at not in self.hours:
             self.hours[at] = self._stored(at) or Hour(memory=self.passage.memory, hour=at)
         return self.hours[at]

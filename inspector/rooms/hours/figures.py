@@ -189,8 +189,9 @@ class Fleet:
         }
 
     def usual_split(self, is_in: Sequence[bool] | None = None) -> str:
-        """Return the grouping that is shown first: by tenant. If all conversations have the same
-        tenant, return a grouping by a label. Without labels, the grouping by tenant stays.
+        """Return the grouping that is shown first. This is `tenant`, if the conversations have
+        different tenants. Otherwise, it is the first grouping by a label, such as `label:release`.
+        If there is no grouping by a label, it is `tenant` too.
 
         `is_in` says for each conversation whether it counts; None if all count.
         """
@@ -333,8 +334,8 @@ class Made:
 
 
 def kept(splits: Collection[str]) -> dict[str, Made]:
-    """Return the stored figures of each of the given groupings, such as `tenant`. Figures by an
-    older version of the rules are left out.
+    """Return the stored figures of the given groupings, such as `tenant`. The keys are names of
+    groupings. Figures that an older version of the code computed (see `RULES`) are left out.
     """
     names = {_stored(split): split for split in splits}
     rows = KeptFigures.objects.filter(split__in=names)

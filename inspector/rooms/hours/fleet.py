@@ -1,7 +1,8 @@
-"""Reads the hours of many conversations, and the groups of these conversations.
+"""Reads the hourly figures of many conversations, and the groups of these conversations.
 
-A group is a tenant, a value of a label, a policy, a provider or a model. The labels of today
-decide, also for past hours. A tenant is the part of the ID before the first slash or colon.
+A group is a tenant, a value of a label, a policy, a provider or a model. Past hours count for the
+group to which the conversation belongs today. A tenant is the beginning of the ID up to the first
+slash or colon, such as `hooli/` in `hooli/7`.
 """
 
 from __future__ import annotations
@@ -36,11 +37,13 @@ MINUTE = 60
 class Spent(NamedTuple):
     """The turns, tokens, cost and cases of a conversation in one hour.
 
-    `after_eviction` counts the turns after the conversation's first eviction, `after_compaction`
-    those after its first compaction. A `cost` of 1,000 is the price of one input token.
-    `is_counted` is True if a provider has counted the tokens.
-
-    An item of `cases` is a problem that began: the name of its flag, and a detail.
+    - `hour`: the start of the hour, in seconds since 1970.
+    - `after_eviction`: the turns after the first eviction of the conversation.
+    - `after_compaction`: the turns after its first compaction.
+    - `cost`: a cost of 1,000 is the price of one input token.
+    - `is_counted`: whether a provider has counted the tokens. If not, they are estimated.
+    - `cases`: a pair for each problem that began. The pair has the name of the flag, and a text
+      about the case, such as which rules were broken.
     """
 
     memory_id: str
@@ -189,8 +192,8 @@ def _place(name: str) -> int:
 def counted_flags() -> list[Flag]:
     """Return the flags whose cases the overview counts by hour.
 
-    A flag is counted if the ledger shows when its problems began, and if the flag counts with
-    today's settings. For example, rules of providers count only if the providers in use are set.
+    A flag is counted if the ledger shows when its problems began, and if no setting is missing that
+    the flag needs. For example, a flag about rules of providers needs the providers in use.
     """
     return [each for each in flags() if each.cases.past and each.counts]
 
@@ -240,7 +243,8 @@ class Counting:
 
     def number(self, row: Spent, flag: Flag) -> int:
         """Return how many cases of a flag began in the hour of `row`. Cases that no longer count
-        are left out. `flag` may be a part of a flag, such as one rule of a provider.
+        are left out. `flag` can be a part of another flag, such as `refused.dangling_call` of
+        `refused`.
         """
         return self._number(row, flag.name.partition(".")[0], flag.name) if row.cases else 0
 

@@ -121,11 +121,13 @@ class Choices:
 class Strip:
     """The table over time for a list of conversations.
 
-    - `rows`, `groups`: the heads of the rows, and the columns with their cells.
+    - `rows`: the heads of the rows.
+    - `groups`: the columns with their cells.
     - `others`: the number of groups without a column in the table.
+    - `choices`: the groupings and periods that can be chosen for the table.
     - `first`, `last`: words for the first and the last hour or day.
     - `at`: when the figures were computed.
-    - `left`: how many conversations have hourly figures so far; "" if all have.
+    - `left`: words for how many conversations have hourly figures so far; "" if all have.
     - `untimed`: the number of messages without a time.
     """
 
@@ -284,8 +286,8 @@ def words_of(split: str, name: str) -> str:
 
 
 def facet_of(split: str, name: str) -> dict[str, str]:
-    """Return the URL parameters that filter a list by the group `name` of a grouping. `{"tenant":
-    "acme"}` is the filter for `acme` of the grouping `tenant`. The result is empty if no filter
+    """Return the URL parameters that filter a list by a group. For the group `acme/` of the
+    grouping `tenant`, these are `{"tenant": "acme/"}`. Return an empty dictionary if no filter
     finds just this group.
     """
     kind, _, label = split.partition(":")

@@ -25,10 +25,11 @@ from inspector.shell.times import written
 class Telling:
     """What the overview says about one problem: whether a change of a policy or label helped.
 
-    - `effect`: a sentence.
+    - `effect`: a sentence, or "".
     - `closed`: the time at which the problem counts as ended, in seconds since 1970; else 0.
     - `is_again`: whether the problem had ended, and began again.
-    - `is_shown`: whether the overview shows this. False one week after the problem ended.
+    - `is_shown`: whether the overview still shows a problem that has ended. False one week after
+      the end.
     """
 
     effect: str
@@ -119,8 +120,11 @@ def _since(
 
 
 def effect_words(effect: Effect, is_closed: bool = False) -> str:
-    """Return a sentence about an effect: `3.1 cases per 100 turns before limit 3,000 of 19 Nov, 0.0
-    after`. The sentence can also say that it is too early to tell.
+    """Return a sentence about the effect of a change: `3.1 cases per 100 turns before limit 3,000
+    of 19 Nov, 0.0 after`. Here, `limit 3,000 of 19 Nov` is the change and its day.
+
+    If too little is known, the sentence says that it is too early to tell. With `is_closed`, it
+    says instead that there was no case for 2 days.
     """
     change = f"{effect.change.full} of {written(effect.change.at, 'day')}"
     if is_closed and not effect.is_known:

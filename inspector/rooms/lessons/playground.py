@@ -149,8 +149,8 @@ class Playground:
 
     @cached_property
     def verdicts(self) -> Sequence[Verdict]:
-        """Whether each provider in use would accept this memory. If no providers in use are set,
-        the verdicts are about the providers that lessons compare.
+        """For each provider in use, whether the provider would accept the memory on the board. If
+        the providers in use are unknown, the verdicts are about the providers that lessons compare.
         """
         use, scene = providers_in_use(), self.board.scene
         return scene.verdicts() if use is None else scene.verdicts_of(use)
@@ -200,7 +200,9 @@ def pack(script: str) -> str:
 
 
 def unpack(packed: str) -> str:
-    """Return the script that `pack` has compressed. Raises InvalidValue for any other text."""
+    """Return the script that `pack` compressed to the text `packed`. Raises InvalidValue if
+    `packed` is damaged, or if the script is too long.
+    """
     if len(packed) > PACKED_MAX or not packed.isascii():
         raise InvalidValue(_DAMAGED)
     inflater = zlib.decompressobj()

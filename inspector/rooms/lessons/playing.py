@@ -1,4 +1,4 @@
-"""The requests of the playground."""
+"""The view of the playground."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Rehearsals: play messages into an empty memory, without a conversation and without a database.
 
 An event of a rehearsal is a message, a policy, or a summary. Messages are numbered from 1, as in a
-conversation. A message that changes nothing, such as an equal system message, gets no number.
+conversation. A message that changes nothing gets no number, such as a system message equal to the
+one in memory.
 """
 
 from __future__ import annotations

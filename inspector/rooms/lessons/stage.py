@@ -112,8 +112,9 @@ class LessonMoment(Happening):
 
     @property
     def verbs(self) -> Verbs:
-        """The words for what happens to messages in this step. In a step with a new message or a
-        summary, messages "leave". In a step about a limit, messages "are hidden".
+        """The words for messages that leave or stay in this step: `HIDE` ("is hidden") or `LEAVE`
+        ("leaves"). `HIDE` applies if the step asks a question, adds no message after the answer,
+        and makes no summary.
         """
         is_a_limit = self.question.ask and not self.step.outcome.adds and not self.summary
         return HIDE if is_a_limit else LEAVE
@@ -176,8 +177,8 @@ class LessonMoment(Happening):
         return next(limits, None) or 0
 
     def holds(self, choice: Choice) -> bool:
-        """Return whether an answer is correct: whether the claim of the choice is true after the
-        step.
+        """Return whether a choice is the correct answer: whether its claim is true after
+        the step.
         """
         name, value = choice.claim
         match name:

@@ -1,5 +1,5 @@
-"""The pages of lessons, also for visitors without an account. They show files, not
-conversations.
+"""The pages of lessons. Visitors need no account, because lessons come from files and show no
+stored conversation.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ def lessons(request: HttpRequest) -> HttpResponse:
 @require_safe
 @login_not_required
 def lesson(request: HttpRequest, slug: str) -> HttpResponse:
-    """Show a step of a lesson. The answer is in the URL, so that the page can be shared and
-    reloaded.
+    """Show a step of a lesson. The visitor's answer is a parameter of the URL, so that the page can
+    be shared and reloaded.
     """
     known = catalogue()
     staged = _staged(request, known, slug)

@@ -211,8 +211,8 @@ def number_in(parameters: QueryDict, name: str, most: int) -> int | None:
 
 @dataclass(frozen=True)
 class Judgement:
-    """Whether an answer is correct, and what to say: a `headline`, and an explanation `why` or
-    "".
+    """Whether an answer is correct, and the text to show: a `headline`, and an explanation `why`,
+    which can be empty.
     """
 
     is_right: bool
@@ -240,8 +240,8 @@ def right_choice(moment: LessonMoment) -> str:
 
 
 def judge_picks(happening: Happening, picked: frozenset[int]) -> Judgement:
-    """Judge an answer to the question which messages leave. It is correct if exactly the picked
-    messages leave.
+    """Judge the answer to the question “Which messages leave?”. The answer is correct if `picked`
+    has exactly the numbers in `happening.leaving`.
     """
     key, verbs = frozenset(happening.leaving), happening.verbs
     right = what_leaves(happening)

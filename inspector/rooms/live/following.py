@@ -130,11 +130,11 @@ class Follower:
 
     @asynccontextmanager
     async def watching(self, memory_id: str, made: int | None = None) -> AsyncIterator[Watcher]:
-        """Yield a watcher of a conversation, which has the newest step and gets all later steps.
+        """Yield a watcher of a conversation. During the `async with` block, the follower keeps the
+        watcher's values up to date. For ALL_CONVERSATIONS, these values are times (see `Newest`).
 
-        `made` is the creation time in microseconds, if the caller knows it. If the conversation was
-        created at another time, it counts as deleted. For ALL_CONVERSATIONS, a step is the time of
-        a change or erasure.
+        `made` is the creation time of the conversation in microseconds since 1970, if the caller
+        knows this time. If the stored conversation has another creation time, it counts as deleted.
         """
         watcher = Watcher(made)
         self._watchers[memory_id].add(watcher)
@@ -181,8 +181,11 @@ class Follower:
 
 
 def newest_of(memory_ids: list[str]) -> dict[str, Newest | None]:
-    """Return the newest step of each conversation, by ID; None for a conversation that does not
-    exist. Conversations on an unreachable database node are left out.
+    """Return the newest values of each conversation (see `Newest`), by ID; None for a conversation
+    that does not exist.
+
+    Conversations on an unreachable database node are left out. Raises OperationalError if the
+    database cannot be read, or if the only ID in `memory_ids` is on an unreachable node.
     """
     try:
         return _read(memory_ids)

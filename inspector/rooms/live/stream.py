@@ -2,8 +2,8 @@
 
 https://html.spec.whatwg.org/multipage/server-sent-events.html
 
-Django's ASGI handler would use a thread for each open stream. These streams use a thread only to
-query the database: when they open, and once a minute to check the reader's permission.
+Django's ASGI handler would use a thread for each open stream. These streams use threads only for
+database queries, such as the check of each reader's permission once a minute.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Live updates for sites without an ASGI server. Each response has one event, sent at once. After
-five seconds, the browser requests the next event.
+"""Live updates for sites without an ASGI server. Each response has a single event, and ends without
+waiting for news. After five seconds, the browser requests the next event.
 """
 
 from __future__ import annotations

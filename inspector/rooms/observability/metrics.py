@@ -115,7 +115,9 @@ def request_answered(method: str, route: str, status: int, seconds: float) -> No
 
 
 def request_refused(status: int, **_: object) -> None:
-    """Signal receiver for `inspector.shell.load.request_refused`: count the rejected request."""
+    """Signal receiver for `inspector.shell.load.request_refused`: count a request that the server
+    answered with an error before Django received it. `status` is 408, 413, 429 or 503.
+    """
     _refused.labels("busy" if status == 503 else _REASONS[status]).inc()
 
 
@@ -145,8 +147,10 @@ def memory_changed(
     fill: float | None,
     **_: object,
 ) -> None:
-    """Signal receiver for `chatmemory.signals.memory_changed`: count steps, evictions and messages,
-    and observe how full memory is.
+    """Signal receiver for `chatmemory.signals.memory_changed`: count steps, evictions and added
+    messages, and record how full memory is.
+
+    `fill` is the load of memory divided by its limit; None without a policy.
     """
     kinds = [result.kind for result in results]
     for kind in set(kinds):

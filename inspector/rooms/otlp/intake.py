@@ -78,8 +78,8 @@ class Otlp(Guarded):
             raise
 
     def body_refused(self, request: HttpRequest) -> None:
-        """Count a request that was rejected because its body is too long, so that pages can say so.
-        Requests without permission are not counted.
+        """Count a request that was rejected because its body is too long. Pages show the count
+        among the model calls that were not stored. Requests without permission are not counted.
         """
         sender = self.initialize_request(request)
         with suppress(APIException, DatabaseError):

@@ -256,8 +256,8 @@ def _requests() -> JsonDict:
 
 
 def answer(signal: str, content_type: str, rejected: int = 0, why: str = "") -> bytes:
-    """Return the body of the response to an OTLP request. If `rejected` is not 0, the body has this
-    number and `why`.
+    """Return the body of the response to an OTLP request. `signal` is `traces`, `logs` or
+    `metrics`. If `rejected` is not 0, the body has this number and the reason `why`.
     """
     names = {TRACES: "Spans", LOGS: "LogRecords", METRICS: "DataPoints"}
     if content_type == JSON:

@@ -26,8 +26,8 @@ _NEAR = 20  # calls before and after a span that may overlap with it
 def calls_of_spans(records: Iterable[Record]) -> Iterator[NewCall | Dropped]:
     """Yield the model calls in spans. If a call cannot be stored, yield the reason.
 
-    The same call can be traced twice: by the provider's library without messages, and by an
-    instrumentation with messages. Then the span without messages is ignored.
+    Two libraries can trace the same call, in a span with its messages and in a span without them.
+    Then the span without messages is ignored.
     """
     found = [(record, read) for record in records if (read := _read(record)) is not None]
     calls = [read for _, read in found if isinstance(read, NewCall)]

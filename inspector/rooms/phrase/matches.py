@@ -76,8 +76,8 @@ class SameDay(NamedTuple):
 
 
 class Remembered(StrEnum):
-    """Whether memory has a phrase: in memory, not in memory, or "aside". Aside means that only
-    system messages or the assistant's own messages have the phrase.
+    """Whether memory has a phrase. "aside" means that in memory, only system messages or the
+    assistant's own messages contain the phrase.
     """
 
     IN_MEMORY = "in_memory"
@@ -92,9 +92,11 @@ _ASIDE = frozenset({Speaker.ASSISTANT, Speaker.SYSTEM})
 class Presence:
     """The steps at which memory had a mention: a message with the searched phrase.
 
-    `first_step` is the step at which the first known mention came into memory. `spans` are the
-    ranges of steps with a mention in memory. `turns` describes the steps at which a span begins or
-    ends, by step.
+    - `first_step`: the step at which the first known mention came into memory; 0 if no message
+      contains the phrase.
+    - `spans`: the ranges of steps with a mention in memory.
+    - `turns`: maps the number of a step to the mentions that came or left, for steps at which the
+      phrase came into memory or left memory.
     """
 
     first_step: int = 0
@@ -168,7 +170,9 @@ class PhraseMatches:
 
     @property
     def count(self) -> int:
-        """The number of known messages that contain the phrase."""
+        """The number of messages found that contain the phrase. If `is_partial` is True, the
+        conversation can have more.
+        """
         return len(self.speakers)
 
     @property
@@ -285,8 +289,10 @@ def simulated_matches(
     kept: Container[int],
     changes: Sequence[ChangeResult],
 ) -> PhraseMatches:
-    """Return the mentions of a phrase after a simulation. `kept` are the seqs in simulated memory,
-    `drafts` the messages of the simulation, and `changes` its steps.
+    """Return the matches after a simulation. `matches` are those in the stored conversation.
+
+    `drafts` are the messages that the simulation adds, and `changes` its steps. `kept` are the seqs
+    of the messages in simulated memory.
     """
     drafted = [row for row in drafts if has_phrase(row.text, phrase)]
     draft_speakers = {row.seq: speaker_of(row.type) for row in drafted}

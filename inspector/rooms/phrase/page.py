@@ -70,8 +70,9 @@ class SearchResult:
 
     @cached_property
     def groups(self) -> list[tuple[str, list[FoundMention]]]:
-        """The messages found, by kind of speaker, each group with a heading. The most important
-        kind comes first, and in each group the latest message.
+        """The listed messages with the phrase, grouped by speaker: pairs of a heading and the
+        messages, the latest message first. Users and tools are the first group. Empty groups are
+        left out.
         """
         rows = list(reversed(self.matches.rows))
         speakers = self.matches.speakers
@@ -102,10 +103,8 @@ class SearchResult:
 
     @property
     def consequence(self) -> str:
-        """A sentence for a selected message that left memory: without this message, nothing in
-        memory mentions the phrase.
-
-        "" if memory had the phrase after the message left.
+        """A sentence such as “Without #3, nothing in memory mentions …”, if the phrase left memory
+        together with the selected message. Otherwise "".
         """
         state, phrase, matches = self._search
         step = state.selection.left_by and state.selection.left_by.step

@@ -1,4 +1,6 @@
-"""The search for a phrase in a conversation: for its page, for the API and for agents."""
+"""The search for a phrase in a conversation: for the conversation page, for the API and
+for agents.
+"""
 
 from __future__ import annotations
 

@@ -99,7 +99,8 @@ def append(memory: ChatMemory, entries: Iterable[tuple[str, str | None, JsonDict
     """Add log entries and their messages to a conversation. The caller has locked the
     conversation's row.
 
-    An entry is its ID, the ID of the previous entry, and the message as JSON.
+    Each entry is a tuple: its ID, the ID of the previous entry (None for the first entry), and the
+    message as JSON.
     """
     after = memory.messages_with_interrupted()
     for id, parent, value in entries:

@@ -111,8 +111,8 @@ class Command(DatabaseCommand):
     def delete(self, memory_id: str, found: MemoryQuerySet) -> bool:
         """Delete a conversation in its own transaction, and return True.
 
-        Return False, and delete nothing, if the conversation has changed meanwhile or is no longer
-        one of `found`.
+        Return False, and delete nothing, if `found` no longer contains the conversation, or if
+        somebody else changes or deletes it at the same time.
         """
         memory = found.filter(pk=memory_id).first()
         if memory is None:
