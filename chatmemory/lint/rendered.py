@@ -180,7 +180,8 @@ def _kind_of_bytes(data: JsonValue) -> str:
 
 
 def unsigned_call(sent: ProviderWindow) -> Iterator[Fault]:
-    """Find AI messages in the current turn whose first tool call has lost its `thoughtSignature`.
+    """Find AI messages in the current turn whose first tool call has no `thoughtSignature`.
+
     Gemini sends this field with its tool calls.
     """
     current_turn = _start_of_turn(sent)
@@ -190,7 +191,8 @@ def unsigned_call(sent: ProviderWindow) -> Iterator[Fault]:
 
 
 def unsigned_earlier_call(sent: ProviderWindow) -> Iterator[Fault]:
-    """Find AI messages in earlier turns whose first tool call has lost its `thoughtSignature`.
+    """Find AI messages in earlier turns whose first tool call has no `thoughtSignature`.
+
     Gemini sends this field with its tool calls.
     """
     current_turn = _start_of_turn(sent)

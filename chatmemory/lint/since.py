@@ -105,7 +105,8 @@ class Past:
         return self._entered_at[self.stay(seq).n]
 
     def sure(self, step: int, *named: PastStay) -> int | None:
-        """Return `step` if the order of the window is known from this step on, else None.
+        """Return `step` if the order of the messages in the window is known since this step. None
+        if an earlier order is not known.
 
         Also None if one of the messages `named` moved in the window at this step.
         """

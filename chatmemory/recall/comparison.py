@@ -129,8 +129,8 @@ def replay(history: History, policy: Policy | None, refusals: Refusals | None = 
 
 
 def listed_by_index(history: History, departures: Departures, lost: Iterable[Need]) -> int:
-    """Return how many of the `lost` needs have facts that an index message listed; see
-    `Replay.by_index`.
+    """Return the number of `lost` needs whose facts the index listed just before they were needed.
+    Facts that were still in memory need not be listed.
     """
     spans = departures.indexes
     if not spans:

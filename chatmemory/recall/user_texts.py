@@ -140,8 +140,8 @@ class UserText:
 
     @cached_property
     def words(self) -> list[Value]:
-        """The parts of the text that may be a name, a short answer or an address, as values. Also
-        small numbers in words, such as "three". Reminders, such as "as I said", are not searched.
+        """The parts of the text that may be a name, a short answer, an address or a small number in
+        words. Reminders, such as "as I said", are not searched.
         """
         return words_in(self.plain)
 
@@ -154,9 +154,7 @@ class UserText:
 
     @cached_property
     def contradicting(self) -> list[Value]:
-        """The phrases of the text, if a word such as "not" or "but" contradicts what was said
-        before. Empty without such a word.
-        """
+        """The phrases of a text that contradicts, by a word such as "not" or "but"; else []."""
         spans = sentences(self.text) if self.contradicts else ()
         return [each for span in spans for each in phrases_in(self.plain, *span)]
 
@@ -359,8 +357,7 @@ class UserText:
 
     @cached_property
     def opening(self) -> tuple[int, int]:
-        """The span of the first clause with a word that is not a small word, such as "the" or
-        "please".
+        """The span of the first clause that has more than small words such as "the" or "please".
 
         It is (0, 0) if there is no such clause, or if the clause is a label that ends with a colon,
         such as `Size:`
@@ -543,8 +540,8 @@ class Said:
         return [each for each, anchors in known if stems <= anchors or whole in anchors]
 
     def holding(self, value: Value) -> Iterator[int]:
-        """Yield the positions of the latest messages that contain a value, in order. A common part
-        of two longer codes is no match: `1Z 99 56` does not repeat `1Z 99 55`.
+        """Yield the positions of those of the user's latest 24 texts that contain a value, in
+        order. A part of a longer code does not count: `1Z 99 56` does not repeat `1Z 99 55`.
         """
         for position in self._positions(value):
             text = self.texts[position]

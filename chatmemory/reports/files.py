@@ -123,7 +123,7 @@ def named_transcripts(
 
 def transcripts_of(path: Path, format: str, printer: Printer) -> Iterator[Transcript]:
     """Yield the conversations of one file. A conversation that cannot be read is reported and left
-    out. Raises InvalidValue if the file cannot be read.
+    out. An empty conversation is left out. Raises InvalidValue if the file cannot be read.
     """
     with opened(path) as file:
         for each in stream_transcripts(file, format).conversations:

@@ -10,7 +10,7 @@ from chatmemory.windows.stored_policies import can_decide
 
 def option_words(policy: Policy | None) -> list[str]:
     """Return the options that differ from their defaults and change which messages leave, each in a
-    few words. [] if there is no policy, or its kind is not installed.
+    few words. [] if there is no policy, or if its kind or an option is not installed.
     """
     if not can_decide(policy):
         return []

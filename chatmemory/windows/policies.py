@@ -544,9 +544,8 @@ def policy_kinds() -> dict[str, type[Policy]]:
 
 
 def check_limit(java_name: str, limit: object) -> None:
-    """Raise InvalidValue unless the limit is a positive integer. The error contains `java_name`,
-    such as `maxMessages`, as the limit's name. For None and numbers below 1, the text of the error
-    is LangChain4j's.
+    """Raise InvalidValue unless the limit is a positive integer. The error calls the limit
+    `java_name`, such as `maxMessages`. For None and numbers below 1, its text is LangChain4j's.
     """
     if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool)):
         raise InvalidValue(f"{java_name} must be an integer, but is: {limit!r}")

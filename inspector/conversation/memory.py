@@ -341,10 +341,7 @@ class MemoryPane:
     @property
     def just_evicted(self) -> JustEvicted | None:
         """The messages that the shown step evicted, with sizes in the unit of the policy at that
-        step.
-
-        None if the step evicted no message. Also None if the step only replaced tool results by
-        placeholders, or the index by a new index.
+        step. None if the step evicted no message, or only replaced tool results or the index.
         """
         change = self._state.change
         is_leaving = change and change.evicted and not change.only_replaces

@@ -188,6 +188,9 @@ def common_in(times: Times, values: Values, everywhere: Everywhere) -> Common:
 def groups_in(times: Times, values: Values, everywhere: Everywhere) -> list[Group]:
     """Group conversations with the same cause (reason for attention) by tenant, the largest group
     first. Conversations whose ID names no tenant are left out.
+
+    `times` has the conversations and when the cause began in each. For `values` and `everywhere`,
+    see `common_in`.
     """
     by_tenant: dict[str, list[str]] = {}
     for memory_id in times:

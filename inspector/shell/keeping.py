@@ -87,6 +87,6 @@ class KeeperThread(Thread):
         self._changed.set()
 
     def stop(self) -> None:
-        """Let the thread end after the present conversation."""
+        """Let the thread end after the present round of conversations."""
         self._stopped.set()
         self._changed.set()

@@ -149,8 +149,9 @@ def why_did_it_leave(
 ) -> Answer:
     """Explain why message number `message` left memory, or why it is still there.
 
-    For a message that left, the answer has the arithmetic that decided, and the limit that would
-    have kept the message. With `step`, the answer is about memory after that step.
+    For a message that left, the answer has the arithmetic that decided. If the limit decided, it
+    also has the limit that would have kept the message; for a very long history, this limit is not
+    computed. With `step`, the answer is about memory after that step.
     """
     query = ConversationQuery(at=step, msg=message, open=frozenset({KEPT}))
     state = conversation_state(agent.visible(conversation), query)

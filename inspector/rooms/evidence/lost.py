@@ -172,8 +172,8 @@ class LostTerm(NamedTuple):
 
 
 def bars_of(found: NeededTerms, tails: Sequence[int], level: Level) -> Iterator[TermsBar]:
-    """Yield bars that show how many of the needed terms a text holds. Only terms of the `level`
-    count. Nothing is yielded if none of these was needed.
+    """Yield bars that show how many needed terms of the `level` a text holds. Nothing is yielded if
+    no terms of the `level` were needed.
 
     The texts are the summary, the summary with a list of 10 to 100 lost terms, and the last
     messages. `tails` has the sizes of the last messages in tokens.

@@ -28,7 +28,7 @@ class Dearer:
     - `group`: the name of the tenant, or `no tenant`.
     - `before`, `after`: the cost of a turn before and after the change, as a median over days. A
       cost of 1 is the price of one input token.
-    - `ratio`: the growth of the cost by the change, such as 1.8.
+    - `ratio`: the factor by which the cost has risen, such as 1.8.
     - `count`: the number of conversations with the change that had turns since.
     - `release`: the change in words.
     - `since`: the time of the change.

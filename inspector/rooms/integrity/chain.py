@@ -44,11 +44,11 @@ _MICROSECOND = timedelta(microseconds=1)
 
 
 class Sealed:
-    """The columns of a table that a digest covers, in order. Each version of digests covers the
-    columns of the versions before, and further columns.
+    """The columns of a table that a digest covers, in order. A newer version of digests covers the
+    columns of the older versions, and possibly more.
 
-    `first` are the columns of the first version. The `later` columns are sorted by the version that
-    first covers them.
+    `first` are the columns that the first version covers. `later` has pairs: a version, and a
+    column that this version is the first to cover. The pairs are sorted by version.
     """
 
     def __init__(self, model: type[Model], *first: str) -> None:
@@ -150,8 +150,8 @@ def check_commitments(memory_id: str, seqs: Sequence[int]) -> None:
 
 
 def first_digest(memory: Memory) -> bytes:
-    """Return the digest before step 1. The digest includes the head of a deleted conversation with
-    the same ID, if there was one.
+    """Return the digest with which the chain of a conversation begins, before step 1. If a deleted
+    conversation had the same ID, the digest includes the head of that conversation.
     """
     before = memory.first_labels, memory.previous_head
     return _digest("conversation", memory.pk, memory.created_at, *before)
@@ -165,7 +165,9 @@ def commitment_of(message: Message | InsertedMessage, version: int = MESSAGES.ve
 
 
 def is_commitment(commitment: Bytes, message: Message | InsertedMessage) -> bool:
-    """Return whether a digest fits the present columns of a message, in any version of digests."""
+    """Return whether a commitment fits the present columns of a message. All versions of digests
+    that the message can have are tried.
+    """
     return any(
         commitment == commitment_of(message, version)
         for version in MESSAGES.versions
@@ -202,9 +204,9 @@ def digest_of(
 ) -> bytes:
     """Return the digest of a step.
 
-    `commitments` are those of the messages that the step wrote, sorted by seq. `begun` are the
-    stays that the step began. `ended` has the number of each stay that the step ended, and why.
-    Stays are sorted by number.
+    `commitments` has the commitments of the messages that the step wrote, sorted by seq. `begun`
+    has the stays that the step began. `ended` has a pair for each stay that the step ended: the
+    number of the stay, and the reason why it ended. Stays are sorted by number.
     """
     return _digest(
         "step",

@@ -78,7 +78,7 @@ class ChainCheck(LedgerCheck):
             )
 
     def end(self) -> None:
-        """Check the head, the labels and the audit entries. This comes after the last step."""
+        """Check the head, the labels and the audit entries. Called after the last step."""
         for n, row in self._redacted.items():
             raise Contradicted(
                 row,

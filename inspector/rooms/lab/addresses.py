@@ -30,7 +30,7 @@ class FleetAddress(ChosenConversations):
     - `sample`: how many conversations are measured; 0 for all. `seed` decides which.
     - `context`: the context window of the model, in tokens.
     - `members`: the name of a group, to measure only its conversations.
-    - `limit`: a further limit to measure, or None.
+    - `limit`: a limit to measure besides the usual limits, or None.
     - `strategies`: if not "", memories of agent frameworks are measured, too.
     - `usual_kind`: the kind of policy that most conversations have, for URLs without `kind`.
 

@@ -1,5 +1,5 @@
-"""The chart of the lab. A point is a policy: the share of needed facts that it would have held,
-against its cost.
+"""The chart of the lab. Each point stands for a policy: its height is the share of needed facts
+that the policy would have held. Its place from left to right is the cost.
 """
 
 from __future__ import annotations

@@ -14,7 +14,9 @@ from inspector.shell.prices import CACHES
 
 
 def provider_that_prices() -> Provider | None:
-    """Return the first provider in use with known cache prices; None if there is none."""
+    """Return the first provider in use whose cache prices are known; None if no such provider is in
+    use.
+    """
     priced = (CACHES[name] for name in providers_in_use() or () if name in CACHES)
     return next((providers()[name] for name in priced), None)
 

@@ -1,4 +1,4 @@
-"""Figures of conversations from which advice is derived, such as how many needed facts each limit
+"""Figures from which advice on a conversation is derived, such as how many needed facts each limit
 would have held.
 
 The figures for the usual policies are stored, without any texts. Figures for other policies are
@@ -66,10 +66,10 @@ REFUSING = "A provider in use"
 
 
 class FiguresKeeper(Keeper):
-    """Stores the figures of each conversation for advice, and its cost relative to sending
-    everything.
+    """Stores for each conversation the figures from which advice is derived, and the cost relative
+    to sending everything.
 
-    The newest 5,000 messages are measured; fewer if the replays would take too long.
+    At most the newest 5,000 messages are measured, and fewer if the replays would take too long.
     """
 
     model = KeptCost
@@ -125,8 +125,8 @@ def _limits(memory: Memory, kind: Policy) -> set[int]:
 
 
 def written(memory: Memory, kind: Policy, figures: Figures) -> str:
-    """Return figures as JSON, together with the kind of policy that was tried and the number of
-    messages.
+    """Return figures as JSON, with two more members: `kind`, the policy that was tried with
+    different limits, and `said`, the number of messages in the history.
     """
     value = {"kind": text_of_policy(kind), "said": memory.said_count, **figures.to_dict()}
     return json.dumps(value, separators=(",", ":"))
@@ -155,10 +155,11 @@ def _priced(name: str, usually: UsualCache) -> Provider:
 def relative_costs(
     sent: Sequence[Call], everything: Sequence[Call], provider: Provider
 ) -> list[int]:
-    """Return for each call what all calls so far cost, in whole percent of sending everything.
+    """Return a whole percentage for each call: the cost of all calls up to this call, relative to
+    sending everything. 121 means 21 % more than sending everything.
 
     `sent` are the calls with the prompts as they were sent. `everything` are the same calls with
-    the whole history as prompt. 121 means 21 % more than sending everything.
+    the whole history as prompt.
     """
     prices = Prices(ONE, provider.cached, provider.write)
     bills = (Sizes.of(calls).bills(provider.rules) for calls in (sent, everything))

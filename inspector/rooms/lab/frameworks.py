@@ -50,7 +50,9 @@ class FrameworksQuery:
 
     @cached_property
     def installed(self) -> Sequence[Strategy]:
-        """The strategies whose packages are installed, without the windows of chatmemory itself."""
+        """The strategies whose packages are installed, and the strategies of users' functions.
+        chatmemory's own windows are left out.
+        """
         return [each for each in _of_others() if each.is_installed]
 
     @property
@@ -163,8 +165,8 @@ def _bills(figures: JsonMap) -> Iterator[Bill]:
 
 
 def frameworks(query: FrameworksQuery) -> Frameworks:
-    """Return the stored figures of the chosen conversations; conversations that are not measured
-    yet have none.
+    """Return the stored figures of the chosen conversations. A conversation that is not measured
+    yet has no figures.
     """
     chosen = chosen_of(query.fleet)[1]
     return Frameworks(query, len(chosen), _known(query, chosen))

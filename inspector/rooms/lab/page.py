@@ -187,8 +187,8 @@ class FleetPage:
 
     @property
     def beside_prices(self) -> list[tuple[str, str]]:
-        """The URL parameters without a field in the form for prices, as pairs of name and value.
-        The form sends them in hidden fields.
+        """The URL parameters that the form for prices has no visible field for, as pairs of name
+        and value. The form sends them in hidden fields.
         """
         mine = ("input", "cached", "write", "currency", "context")
         return [
@@ -421,8 +421,10 @@ class FleetPage:
 
     @property
     def shown_policy(self) -> Policy | None:
-        """The policy whose lost facts are listed: the policy with the limit in the URL, else the
-        advised policy, else today's policy. None if there is no such policy.
+        """The policy whose lost facts the page lists. The first choice is the policy with the limit
+        in the URL, then the advised policy, then today's policy.
+
+        Sending everything is skipped. None if no policy is left.
         """
         if self.address.limit:
             limit = max(self.address.limit, self.kind.least_limit)

@@ -55,7 +55,7 @@ class FleetQuery:
     whose limit is ignored.
 
     - `sample`: how many conversations are drawn at random by `seed`; 0 for all.
-    - `limit`: a further limit to measure, or None.
+    - `limit`: a limit to measure besides the usual limits, or None.
     - `rules`: the rules of the prompt cache.
     - `group`: the name of a group, to measure only its conversations; "" for all.
     """
@@ -93,8 +93,8 @@ class Chosen:
 
     @property
     def decides(self) -> bool:
-        """Whether the conversation's policy decides what is in memory; False if a client
-        decides.
+        """Whether the policy of the conversation can evict messages. False without a policy, for a
+        kind that is not installed, and with the option `meters_only`.
         """
         return can_decide(self.policy) and not self.policy.meters_only
 
@@ -179,8 +179,8 @@ def needs_of(members: Sequence[Measured], scope: Scope) -> tuple[int | None, int
     """Return two limits. The first would have held all needed facts in half of the conversations,
     the second in nine of ten.
 
-    Only conversations in which facts were needed count; without any, both limits are None.
-    Conversations that `scope` leaves out do not count either.
+    Only conversations in which facts were needed count, and only if `scope` does not leave them
+    out. If no conversation counts, both limits are None.
     """
     out = {id for ids in scope.left_out.values() for id in ids}
     counted = (each.figures for each in members if each.id not in out)
@@ -241,7 +241,9 @@ def group_of(row: Memory) -> str:
 
 
 def tried_of(query: FleetQuery) -> TriedPolicies:
-    """Return the policies to measure for a query, including a policy with the limit in the URL."""
+    """Return the policies to measure for a query. They include policies with the limit of the
+    query, if it has one.
+    """
     return tried_of_kind(query.kind, {query.limit} if query.limit else (), query.rules)
 
 
@@ -255,16 +257,14 @@ def usual_kind(which: MemoryFilter) -> str:
 
 
 def missing(query: FleetQuery, chosen: Sequence[Chosen]) -> list[Chosen]:
-    """Return the chosen conversations whose figures must be computed: no figures are stored for
-    their current state.
-    """
+    """Return the chosen conversations whose figures for this query must still be computed."""
     return [each for each, found in measured_now(query, chosen).items() if found.figures is None]
 
 
 @one_snapshot()
 def fleet(query: FleetQuery) -> Fleet:
-    """Return the figures of the chosen conversations, as far as they are known. All figures are
-    read in one database snapshot.
+    """Return the chosen conversations, with the figures that are known so far. All figures are read
+    in one database snapshot.
     """
     matching, chosen = chosen_of(query)
     found = measured_now(query, chosen).items()
@@ -291,12 +291,12 @@ def loss_examples(measured: Iterable[Measured], policy: Policy) -> list[LossExam
 
 
 def measured_now(query: FleetQuery, chosen: Sequence[Chosen]) -> dict[Chosen, Measured]:
-    """Return the figures of each chosen conversation, as known now. `figures` is None if no figures
-    are known.
+    """Return the figures of each chosen conversation that still exists. `figures` is None if no
+    valid figures are stored.
 
-    The figures come from the stored row of the conversation if it is up to date and has all
-    policies of the query. Otherwise they come from an earlier computation for the same query, if
-    there was one.
+    The figures come from the conversation's `KeptCost` row, if this row is up to date and has all
+    policies of the query. Otherwise, they come from an earlier computation for the same query,
+    unless the conversation has changed since.
     """
     tried = tried_of(query)
     kept = {each.id: each for each in kept_figures([each.id for each in chosen])}

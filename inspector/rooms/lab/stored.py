@@ -1,5 +1,5 @@
-"""Sums over stored conversations: needed facts held, figures for advice, and tokens in memory by
-kind of message.
+"""Figures of stored conversations: how many needed facts policies would have held, the figures for
+advice, and the tokens in memory by kind of message.
 """
 
 from __future__ import annotations

@@ -96,8 +96,8 @@ def _csv(address: FleetAddress) -> HttpResponse:
 
 @require_POST
 def adopt_for_many(request: HttpRequest) -> HttpResponse:
-    """Show which conversations a policy would change. A confirmed POST changes as many as possible
-    in a second or two. The next POST changes more.
+    """Show how many conversations a new policy would change. A confirmed POST changes as many as
+    possible in a second or two. The next POST changes more.
     """
     address = _address_in(request.POST.dict())
     if address.problem:
@@ -144,8 +144,9 @@ def _policy_of(request: HttpRequest, address: FleetAddress) -> list[Policy | Non
 
 @require_POST
 def fix(request: HttpRequest) -> HttpResponse:
-    """Show the advice for each group. A confirmed POST changes as many conversations as possible in
-    a second or two. The next POST changes more.
+    """Show the groups for which a policy other than today's is advised. A confirmed POST sets the
+    advised policies in the chosen groups, for as many conversations as possible in a second or two.
+    The next POST changes more.
     """
     address = _address_in(request.POST.dict())
     if address.problem:

@@ -96,10 +96,8 @@ def _figures(each: Chosen, tried: TriedPolicies) -> Figures | None:
 
 
 def forget_old_figures() -> None:
-    """Delete figures that were computed for old questions to the lab.
-
-    The figures of the 50 newest questions are kept, unless they were computed more than 30 days
-    ago.
+    """Delete the figures for old questions to the lab: all questions but the 50 newest, and
+    questions whose figures were last computed more than 30 days ago.
     """
     last = models.Figures.objects.values("key").annotate(last=Max("computed_at"))
     questions = list(last.order_by("-last").values_list("key", "last"))

@@ -104,8 +104,8 @@ class Board:
 
     @property
     def slots(self) -> list[bool]:
-        """One value for each message or turn that the limit allows: True if memory uses it. Empty
-        for a limit in tokens, and for a large limit.
+        """A list with a place for each message or turn that the limit allows: True if memory uses
+        the place. The list is empty for a limit in tokens, and for a limit above 12.
         """
         if self.unit == "tokens" or self.limit > SLOTS_MAX:
             return []

@@ -26,7 +26,9 @@ _SLUG = declared_pattern(r"[a-zA-Z0-9_-]{1,80}")
 
 
 class Staged(NamedTuple):
-    """A lesson that was played. `moments` has memory before and after each step."""
+    """A lesson that was played. `moments` has a moment for each step, with memory at the time of
+    the question and after the answer.
+    """
 
     lesson: Lesson
     moments: tuple[LessonMoment, ...]

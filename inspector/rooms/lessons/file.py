@@ -1,8 +1,8 @@
 """Writes a lesson as one HTML file, which runs from disk without a server.
 
 For each step, the file has a page before the answer and a page for each possible answer. The script
-shows one page at a time. If learners pick messages, one page serves for all answers, and the script
-marks the picked messages.
+shows one page at a time. For a question in which learners pick messages, one page serves for all
+answers. The script marks the picked messages on this page.
 
 In a browser without scripts, the file shows all steps with their answers.
 """

@@ -94,7 +94,9 @@ class Question:
 
     @property
     def answers(self) -> Sequence[int]:
-        """The possible answers: the limits, or the numbers of the choices from 1."""
+        """The possible answers: the limits, or the numbers of the choices, counted from 1. Empty
+        for a question without limits and choices.
+        """
         return self.limits or range(1, len(self.choices) + 1)
 
 
@@ -102,11 +104,13 @@ class Question:
 class Outcome:
     """What happens in a step after the answer, in this order:
 
-    - A `summary` replaces all messages but the last `keep_last`.
-    - Up to `append_terms` exact terms of the replaced messages are appended to the summary. If the
-      step has no `summary`, they are appended to the last summary of the lesson.
+    - A `summary` replaces messages in memory. At least the last `keep_last` messages and a leading
+      system message stay.
+    - Up to `append_terms` exact terms that the summary would lose are appended to the summary. If
+      the step has no `summary`, the lesson goes back to its last summary and makes that summary
+      again with these terms.
     - The next `adds` messages arrive.
-    - The limit becomes `becomes`, unless this is None.
+    - The limit becomes `becomes`, unless `becomes` is None.
     """
 
     summary: str = ""
@@ -121,8 +125,11 @@ class LessonStep:
     """A step of a lesson: a text, and possibly a question about what happens next.
 
     Before the question, the limit becomes `limit`, and messages are added until there are `said`
-    messages. None changes nothing. With `recovers`, interrupted tool calls are left out of memory
-    from this step on.
+    messages. If `said` is None, no messages are added. If `limit` is None, the limit stays as it
+    is.
+
+    With `recovers`, interrupted tool calls are left out of memory from this step on. If such a step
+    has no `limit`, the limit of the lesson's policy applies again.
     """
 
     text: str

@@ -58,7 +58,7 @@ class Play:
 
     @classmethod
     def read(cls, parameters: QueryDict) -> Play:
-        """Read the state from the parameters of a URL. Raises InvalidValue."""
+        """Read the state of the playground from the parameters of a URL. Raises InvalidValue."""
         kind = parameters.get("kind", DEFAULT_KIND)
         if kind not in policy_kinds():
             raise InvalidValue(
@@ -86,8 +86,8 @@ class Play:
 
     @property
     def url(self) -> str:
-        """The URL of this state, without the answer. Raises InvalidValue if the chat is too
-        long.
+        """The URL of this state, without the visitor's answer. Raises InvalidValue if the chat is
+        too long or is not valid Unicode.
         """
         fields: dict[str, str | int | None] = {"kind": self.kind, "limit": self.limit}
         fields |= {"at": self.at, "ask": 1 if self.asks else None, "chat": pack(self.script)}
@@ -95,8 +95,8 @@ class Play:
         return f"{reverse('inspector:playground')}?{query}"
 
     def messages(self) -> list[ChatMessage]:
-        """Return the messages of the script. Raises InvalidValue if there is no message, or too
-        many.
+        """Return the messages of the script. Raises InvalidValue if the script is not valid, or has
+        no message or more than 60 messages.
         """
         messages = read_script(self.script)
         if not messages:
@@ -113,7 +113,9 @@ class Play:
         return policy_from_dict({"kind": self.kind, kind.limit_name: self.limit})
 
     def moved(self, at: int, asks: bool = False) -> Play:
-        """Return the state of the same chat after `at` messages, without an answer."""
+        """Return the state of the same chat after `at` messages, without an answer. With `asks`,
+        the page asks which messages leave when the next message arrives.
+        """
         return replace(self, at=at, asks=asks, picked=None)
 
 

@@ -134,7 +134,8 @@ class Follower:
         watcher's values up to date. For ALL_CONVERSATIONS, these values are times (see `Newest`).
 
         `made` is the creation time of the conversation in microseconds since 1970, if the caller
-        knows this time. If the stored conversation has another creation time, it counts as deleted.
+        knows this time. If the stored conversation has another creation time, the watcher's
+        conversation counts as deleted.
         """
         watcher = Watcher(made)
         self._watchers[memory_id].add(watcher)

@@ -95,8 +95,8 @@ class Presence:
     - `first_step`: the step at which the first known mention came into memory; 0 if no message
       contains the phrase.
     - `spans`: the ranges of steps with a mention in memory.
-    - `turns`: maps the number of a step to the mentions that came or left, for steps at which the
-      phrase came into memory or left memory.
+    - `turns`: maps each step at which the phrase came into memory or left memory to the mentions
+      concerned.
     """
 
     first_step: int = 0

@@ -1,4 +1,4 @@
-"""Pydantic AI's ConversationStore over the memories of a Django project:
+"""Implements Pydantic AI's ConversationStore with the memories of a Django project.
 
 memories = ChatMemoryProvider(lambda id: MessageWindowChatMemory(id, 20, store))
 conversations = ChatMemoryConversationStore(memories.get)
@@ -77,7 +77,8 @@ class ChatMemoryConversationStore(ConversationStore):
         self, conversation_id: str, *, scope: str | None = None
     ) -> Conversation | None:
         """Return a conversation with only the messages in memory. Return None if the conversation
-        is unknown.
+        is unknown. With `scope`, also return None if the conversation was saved with a different
+        scope.
         """
         windows = _Windows(self._memories, actor=self._actor)
         return await windows.load(conversation_id, scope=scope)
@@ -109,9 +110,9 @@ class ChatMemoryConversationStore(ConversationStore):
     async def read_history(
         self, head_id: str | None, *, limit: int | None = None
     ) -> list[ConversationEntry]:
-        """Return the log entries up to the entry with the ID `head_id`, in order; [] if `head_id`
-        is None. With `limit`, return only the last entries. Raises LookupError if there is no such
-        entry.
+        """Return the log entries up to and including the entry with the ID `head_id`, in order; []
+        if `head_id` is None. With `limit`, return only the last entries. Raises LookupError if no
+        conversation has an entry with this ID.
         """
         return await _in_thread(self._entries, None, head_id, limit)
 

@@ -1,5 +1,5 @@
-"""The recorder stores model calls while they happen: from a proxy, or with `record(client)` from a
-client in this process.
+"""The recorder stores model calls while they happen. It records calls that go through its proxy,
+and calls of clients in this process: `record(client)`.
 """
 
 from __future__ import annotations

@@ -4,8 +4,9 @@ The transport of an httpx client is wrapped, because httpx's event hooks miss st
 During a call, only references to parts of request and answer are collected. After the call, a
 thread removes secrets and writes the call to the spool (the folder of recorded calls).
 
-In a process of the site, this thread also stores the calls in the database. Calls in progress are
-lost if the process is killed. With the proxy, they are not.
+In a process of the site, this thread also stores the calls in the database. If the process is
+killed, calls that are not yet in the spool are lost. The proxy would still record these calls,
+because it is a separate process.
 """
 
 from __future__ import annotations
@@ -102,13 +103,15 @@ def _wrap(client: LibraryValue, writer: Writer) -> None:
 # Wide: filled in bit by bit while a call passes, as its pieces and its end arrive.
 @dataclass(eq=False)
 class Exchange:
-    """A request and its answer while they pass. A request whose `body` is None is only counted, not
-    recorded.
+    """A request of a client and its answer, filled in while the call is in progress. If `body` is
+    None, the request is only counted, not recorded.
 
     - `provider`: the provider's host, with a port if the URL has one.
-    - `at`, `began`: the time of the start: in seconds since 1970, and on the monotonic clock.
-    - `answer`: the head of the answer; None until it has arrived.
-    - `pieces`, `size`: the parts of the answer's body, and their bytes in total.
+    - `at`: the start of the call, in seconds since 1970.
+    - `began`: the start of the call, in seconds of the monotonic clock.
+    - `answer`: the head of the answer; None until the head has arrived.
+    - `pieces`: the recorded parts of the answer's body.
+    - `size`: the number of bytes in `pieces`.
     - `how`: "ended" for a complete answer, else "cut"; "" until the call ends.
     - `error`: why the call failed, or "".
     - `duration`: seconds from start to end.

@@ -1,4 +1,6 @@
-"""Reads the files of the spool (the folder of recorded calls), which the proxy writes."""
+"""Reads the files of the spool (the folder of recorded calls). The proxy and the module
+`in_process` write these files.
+"""
 
 from __future__ import annotations
 
@@ -85,11 +87,11 @@ class RecordedExchange:
 
 
 def waiting(folder: Path, size: int | None = None) -> list[Path]:
-    """Return up to `size` files of the spool whose calls can be stored, the oldest first. Without
-    `size`, return all of them.
+    """Return the files of the spool whose calls can be stored, the oldest first. With `size`,
+    return at most that many files.
 
-    Files to which a running proxy still writes are left out: the proxy holds a lock on them. Old
-    files without calls are removed.
+    Files that a running process still writes are locked, and are left out. Old files without calls
+    are removed from the folder.
     """
     with os.scandir(folder) as files:  # thousands may wait
         names = [each.name for each in files]
@@ -146,7 +148,7 @@ def read(path: Path) -> list[CallFrames]:
 
 
 def exchange_of(call: CallFrames) -> RecordedExchange:
-    """Decode the bytes of a call. Raises ValueError if the proxy cannot have written them."""
+    """Decode the bytes of a call. Raises ValueError if the bytes are not a recorded call."""
     frames: dict[str, list[memoryview]] = {}
     for each in _frames(call.data):
         frames.setdefault(each.kind, []).append(call.data[each.content])

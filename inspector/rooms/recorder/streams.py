@@ -14,7 +14,8 @@ def answer_of(body: bytes, format: str) -> tuple[Json | None, bool]:
     """Return the answer in a stream of server-sent events, and whether the stream is complete.
     `format` is the format of the provider's API, such as "openai_chat".
 
-    Of an interrupted stream, return what has arrived; None if nothing has.
+    If the stream was interrupted, the answer has only the parts that arrived. The answer is None if
+    no part arrived.
     """
     if format == GEMINI:
         found = loaded(body)  # the pieces are a list, if they are no events

@@ -44,11 +44,12 @@ def snapped(memory_ids: Iterable[str]) -> dict[str, Policy]:
 def change_policies(
     policies: Mapping[str, Policy], actor: str = "", versions: Mapping[str, int] | None = None
 ) -> Changed:
-    """Set the policy of each conversation in `policies`, by conversation ID, as a step of that
-    conversation.
+    """Set the policies of several conversations. The keys of `policies` and `versions` are
+    conversation IDs. Each change is a step of its conversation.
 
-    `versions` has the versions that somebody has seen, by conversation ID. A conversation with a
-    newer version is not changed. Without `versions`, all conversations are changed.
+    `versions` has the expected version of each conversation. A conversation with a different
+    version is not changed. Without `versions`, the versions are not checked. `Changed.refused` has
+    the conversations that were not changed.
     """
     before: dict[str, tuple[str, int]] = {}
     refused: dict[str, str] = {}

@@ -215,8 +215,8 @@ def _made_room(request: HttpRequest) -> HttpResponse:
 
 
 def without_clients(memory_ids: list[str]) -> list[str]:
-    """Return the given IDs without the conversations whose client writes the window: the client's
-    next list would undo a repair.
+    """Return the given IDs, except those of conversations whose client decides what is in memory.
+    The next list that such a client sends would undo a repair.
     """
     theirs = ids_of_clients(memory_ids)
     return [memory_id for memory_id in memory_ids if memory_id not in theirs]

@@ -1,4 +1,4 @@
-"""Services that repair windows which a provider would reject, and undo repairs."""
+"""Services that repair windows, so that a provider accepts them, and services that undo repairs."""
 
 from __future__ import annotations
 
@@ -188,8 +188,9 @@ def repair_all(
 ) -> Repairs:
     """Repair conversations, each in its own transaction. With `dry_run`, only preview the repairs.
 
-    `versions` has the versions that somebody has seen, by conversation ID. A conversation with
-    another version is not repaired. Conversations deleted meanwhile are left out.
+    `versions` has the expected version of each conversation, by conversation ID. A conversation
+    with a different version is not repaired. Without `versions`, the versions are not checked.
+    Conversations deleted meanwhile are left out.
     """
     done: dict[str, Sequence[str]] = {}
     refused: dict[str, str] = {}
@@ -219,8 +220,8 @@ def repair_all(
 
 
 def newest_repair(memory_id: str) -> int | None:
-    """Return the newest step if it is a repair, else None. Pages offer to undo only such a repair,
-    because later steps could have moved its messages.
+    """Return the number of the newest step if this step is a repair, else None. Pages offer to undo
+    a repair only while it is the newest step. Later steps could have moved its messages.
     """
     memory = find_memory(memory_id)
     newest = Step.objects.filter(memory=memory, n=memory.last_step, kind=Step.Kind.REPAIR)

@@ -241,8 +241,8 @@ class SqliteIndex(TextIndex):
         self.keep_up()
 
     def keep_up(self) -> None:
-        """Create the triggers that update the index. Do nothing without an index, such as after its
-        migration was undone.
+        """Create the triggers that update the index. If a room with texts to index was added or
+        removed, also update the rows of the index. Do nothing if the index does not exist.
         """
         if PLACES not in self._table_names():
             return

@@ -1,9 +1,9 @@
 """Writes the files of the spool (the folder of recorded calls). A file has one call, or several
-that follow each other soon.
+calls that began within 0.2 seconds.
 
 A call consists of frames. A frame is a letter, a length in four bytes, and the content; see
-`recording` for the letters. A file is locked until its last call has ended. Then it gets the ending
-`.call`.
+`recording` for the letters. A file is locked while it is open. When the file is closed, its name
+gets the ending `.call`.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ class Unwritten:
             self._count += count
 
     def write(self, folder: Path) -> None:
-        """Write the number of unwritten calls to a file of its own. If this fails too, the calls
-        stay counted. No file is written for 0 calls.
+        """Write the number of unwritten calls to a new file of the spool, and count from 0 again.
+        If this fails, the number stays as it was. For 0 calls, no file is written.
         """
         with self._lock:
             count, self._count = self._count, 0
@@ -92,7 +92,9 @@ class SpoolFile:
 
     @property
     def seconds_left(self) -> float:
-        """The seconds during which another call may begin in this file."""
+        """The seconds that are left for another call to begin in this file, after its first call. 0
+        or negative if this time is over.
+        """
         return self._began + _SHARED_SECONDS - time.monotonic()
 
     @property
@@ -188,8 +190,8 @@ class FileKeeper:
         return self._new()
 
     def give_back(self, file: SpoolFile) -> None:
-        """Give back the file of an ended call. The next call gets the file if another call fits.
-        Otherwise the file is closed soon.
+        """Give back the file of an ended call. The file takes further calls until it is full or too
+        old, and is then closed.
         """
         if file.takes_more:
             self._ready.append(file)

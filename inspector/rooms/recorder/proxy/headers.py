@@ -206,8 +206,9 @@ class ClientRequest:
     keeps_alive: bool = True
 
     def take(self) -> bytes:
-        """Return the part of the body that arrived since the last call, to pass it on. A part of a
-        small body is also added to `kept`.
+        """Return the part of the body that arrived since the previous `take`. The caller passes the
+        part on. Up to `RESENT` bytes of a body are also added to `kept`. For a larger body, `kept`
+        is emptied.
         """
         data = b"".join(self.pieces)
         self.pieces.clear()
@@ -225,8 +226,8 @@ class Answer:
     yet.
 
     `values` has the first value of each header, by its name in lower case. `has_head` says whether
-    the headers have arrived, and `is_whole` whether everything has. `keeps_alive` says whether the
-    connection to the provider can be used again.
+    the headers have arrived. `is_whole` says whether the whole answer has arrived. `keeps_alive`
+    says whether the connection to the provider can be used again.
     """
 
     status: int = 0

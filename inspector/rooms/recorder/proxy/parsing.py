@@ -15,7 +15,7 @@ HEAD_BYTES = 2**18  # of a request or an answer before its body
 
 class Malformed(Exception):
     """Raised for bytes that are not HTTP, or for headers that are too large. `status` is the HTTP
-    status to answer, such as 400.
+    status of the reply to a malformed request, such as 400.
     """
 
     def __init__(self, why: str, status: int = 400) -> None:

@@ -154,8 +154,8 @@ class Recording:
 
     @_harmless
     def answer(self, answer: Answer) -> None:
-        """Write the head of the answer. The file gets the head together with the first piece of the
-        body.
+        """Record the head of the answer. The head is written to the file together with the first
+        piece of the answer's body.
         """
         self._secrets = secrets_of_answer(answer.headers, self._secrets)
         encoding = answer.values.get(_ENCODING, b"")
@@ -166,7 +166,7 @@ class Recording:
 
     @_harmless
     def answer_piece(self, data: bytes, is_last: bool) -> None:
-        """Write a piece of the answer before it is passed back."""
+        """Write a piece of the answer's body. With `is_last`, also end the recording."""
         assert self._answer
         if data:
             self._answer.add(data)
@@ -222,8 +222,8 @@ def _kept(values: Mapping[bytes, bytes], secrets: Secrets) -> dict[str, str]:
 
 
 def count_passed(file: SpoolFile, head: RequestHead) -> None:
-    """Write to the file that a request passed without being recorded. The request is then counted
-    under its method and path. Only a POST is counted.
+    """Write only the name of a request, such as `POST /v1/files`. The request is passed on and
+    counted by this name, but not recorded. For methods other than POST, write nothing.
     """
     if name := head.passed_name:
         file.begin(json.dumps({"passed": head.secrets.removed_from(name)}).encode())

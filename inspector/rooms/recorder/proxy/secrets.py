@@ -236,8 +236,8 @@ class Cleaner:
     def clean(self, data: bytes, is_last: bool = False) -> bytes:
         """Add bytes to the stream, and return the bytes that are ready, without secrets.
 
-        The last bytes are held back until the next call, because a secret may begin there. With
-        `is_last`, nothing is held back.
+        The last bytes are held back until the next `clean`, because a secret may begin in these
+        bytes. With `is_last`, nothing is held back.
         """
         if not self.secrets:
             return data
@@ -283,7 +283,9 @@ class Fingerprints:
         return {"salt": self._salt.decode(), "digests": digests}
 
     def removed_from(self, text: str) -> tuple[str, int]:
-        """Return a text with `[removed]` in place of these secrets, and the number of removals."""
+        """Return a text with `[removed]` in place of the secrets that have these fingerprints.
+        Return also the number of removals.
+        """
         places = 0
         for size in sorted(self._digests, reverse=True):
             words = _SPACES.split(text)
