@@ -126,8 +126,8 @@ def check_cluster(cursor: CursorWrapper) -> None:
     """
     if not _has_extension(cursor):
         raise NotDistributable(
-            "this PostgreSQL has no extension citus: install it on each node, and run "
-            "CREATE EXTENSION citus there in the database of this name (docs/operations.md)"
+            "this PostgreSQL has no extension citus: install it on each node, and run CREATE "
+            "EXTENSION citus in the chatmemory database of each node (docs/operations.md)"
         )
     if placements()[0].table not in database.connection().introspection.table_names(cursor):
         raise NotDistributable("the tables are missing: run manage.py migrate first")

@@ -56,7 +56,7 @@ class Memory(PolicyColumns):
     # Counters: the newest number of each kind of row, and the totals of history and window.
     last_step = models.BigIntegerField(default=0)
     last_seq = models.BigIntegerField(default=0, help_text="seq of the newest message row")
-    last_stay = models.BigIntegerField(default=0, help_text="n of the newest stay")
+    last_stay = models.BigIntegerField(default=0, help_text="the number `n` of the newest stay")
     said_count = models.BigIntegerField(default=0, help_text="messages in history")
     history_tokens = models.BigIntegerField(default=0)
     window_count = models.BigIntegerField(default=0)
@@ -65,7 +65,7 @@ class Memory(PolicyColumns):
         default=0, help_text="bytes of the JSON of the messages in the window"
     )
     window_load = models.BigIntegerField(
-        null=True, help_text="load in the policy's unit; null without an installed policy"
+        null=True, help_text="how much of the limit memory takes; null without an installed policy"
     )
 
     # The chain of digests; see the hook `sealing`. Without a room that seals, they are empty.
@@ -253,7 +253,8 @@ class Step(PolicyColumns):
     tokens_after = models.BigIntegerField()
     load = declared(
         models.BigIntegerField(
-            null=True, help_text="of the window after it; null without an installed policy"
+            null=True,
+            help_text="how much of the limit memory takes; null without an installed policy",
         ),
         Column(
             of=attrgetter("window_load"),
@@ -265,7 +266,7 @@ class Step(PolicyColumns):
     history_tokens = models.BigIntegerField(help_text="of all messages said so far")
     last_seq = models.BigIntegerField(help_text="seq of the newest message row so far")
     said_count = models.BigIntegerField(help_text="messages in history so far")
-    last_stay = models.BigIntegerField(help_text="n of the newest stay so far")
+    last_stay = models.BigIntegerField(help_text="the number `n` of the newest stay after the step")
     oldest = models.BigIntegerField(
         help_text="no open stay has a lower n, a leading system message and pins excepted"
     )

@@ -184,7 +184,10 @@ def test_a_stub_is_explained_by_what_had_no_room(agent, api, operator_client):
     change, arrived = steps.step(agent, step).change, history(agent).rows[8]
     needed = change.policy.load(change.before) + arrived.tokens
     words = [
-        f"At step {step} there was no room for #9: memory needed {needed} of 300 tokens.",
+        (
+            f"At step {step} there was no room for #9: memory needed {needed} tokens, "
+            "more than the limit of 300."
+        ),
         "The policy clears all but the newest tool result before a message leaves memory.",
         f"The placeholder says “{STUB}”: {change.gained} tokens instead of {change.lost}.",
         "History keeps the result.",

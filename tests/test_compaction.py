@@ -90,7 +90,7 @@ def test_captions_and_reasons_describe_a_compaction(talk):
     assert told == change
     assert captions.caption(told).summary == ("4 messages became summary #7. 36 tokens became 10.")
     assert why_left(told, 3).summary == (
-        "A summary took its place. At step 7 #7 took its place; history keeps it."
+        "A summary took its place. #7 arrived at step 7; history keeps #3."
     )
     first, *_, last = receipts.receipt(told)
     assert (first.amount, last.amount) == (6, 3)

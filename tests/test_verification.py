@@ -358,7 +358,7 @@ def test_an_added_audit_entry_of_a_redaction_is_named(conversation):
     entry.save()
     assert (
         str(verify(conversation))
-        == "'m': step 31: has 2 audit entries, but a redaction has only one"
+        == "'m': step 31: is a redaction with 2 audit entries instead of 1"
     )
     AuditEntry.objects.filter(pk=entry.pk).update(detail={"seq": 8, "step": 31})
     assert verify(conversation).row == "an audit entry of step 31"

@@ -178,8 +178,8 @@ def cause_words(advice: Advice, provider: str = "", least: int = 0) -> str:
         return ""
     if least and 2 * found.short > found.calls:
         return (
-            f"{found.short:,} of {found.calls:,} prompts are too short for "
-            f"{provider or 'the provider'}’s prompt cache, which needs {least:,} tokens"
+            f"{found.short:,} of {found.calls:,} prompts have fewer than {least:,} tokens, so "
+            f"{provider or 'the provider'} caches none of them"
         )
     if 2 * found.changed > found.calls:
         return f"{found.changed:,} of {found.calls:,} prompts do not begin with the previous prompt"
@@ -355,7 +355,8 @@ def _nearest(advice: Advice, saving: str) -> str:
 def _kept(advice: Advice, today: Option) -> str:
     than = "sending everything" if _is_all(today) and not today.mixed else "today’s"
     if advice.is_few or not advice.needed:
-        return f"No other limit that holds every fact saves 10 % or more compared with {than}."
+        other = "" if today.lost else "other "
+        return f"No {other}limit that holds every fact saves 10 % or more compared with {than}."
     saves = f"saves less than 10 % compared with {than}."
     if today.lost:
         return f"Every other limit holds fewer facts or {saves}"
@@ -425,10 +426,8 @@ def dominated_words(advice: Advice) -> str:
     """
     if not advice.dominated:
         return ""
-    one = advice.dominated == 1
-    limits = "1 other limit" if one else f"{advice.dominated:,} other limits"
-    verbs = ("costs", "holds") if one else ("cost", "hold")
-    return f"{limits} {verbs[0]} more than another option and {verbs[1]} no more facts."
+    limits = "1 limit is" if advice.dominated == 1 else f"{advice.dominated:,} limits are"
+    return f"{limits} not offered: another option costs less and holds no fewer facts."
 
 
 def answer_of(advice: Advice) -> JsonDict:

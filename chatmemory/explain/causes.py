@@ -127,7 +127,7 @@ CAUSES = {
         "summarised",
         "A summary took its place.",
         beside="summarised by {other}",
-        detail="{Then} {other} took its place; history keeps it.",
+        detail="{Other} {arrived_then}; history keeps {message}.",
         other="a summary",
     ),
     Reason.INDEXED: Cause(

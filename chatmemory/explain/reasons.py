@@ -94,10 +94,10 @@ def _no_room(change: ChangeResult, evicted: Eviction, lines: Receipt) -> str:
         was, trimmed = ("would be", "be") if would else ("was", "was")
         over_limit = f"over its limit{'' if would else f' {at_step(change)}'}"
         return f"Memory {was} {over_limit} and {trimmed} trimmed to {mark}; {oldest}."
-    needs = f"{over.amount:,} of {policy.limit:,} {policy.unit}"
+    needs = _above_limit(over.amount, policy)
     if over.label.startswith(ALREADY):
         held, arrived = ("would hold", "arrives") if would else ("held", "arrived")
-        return f"Memory {held} {needs} before anything {arrived}, and {oldest}."
+        return f"Memory {held} {needs}, before anything {arrived}, and {oldest}."
     if len(change.arrived) == 1:
         name = named(change.arrived[0].seq)
         if would:
@@ -183,7 +183,11 @@ def _no_room_for(clearing: Clearing) -> str:
         return "an added message had no room"
     seq, message = arrival
     needs = policy.load(clearing.change.before.plus(message, policy.weigh(message)))
-    return f"there was no room for {named(seq)}: memory needed {needs:,} of {policy.limit:,} tokens"
+    return f"there was no room for {named(seq)}: memory needed {_above_limit(needs, policy)}"
+
+
+def _above_limit(load: int, policy: Policy) -> str:
+    return f"{in_unit(load, policy)}, more than the limit of {policy.limit:,}"
 
 
 def _clears(policy: Policy | None) -> str:
@@ -259,9 +263,7 @@ def _stays_because(window: WindowView, position: int) -> tuple[str, str]:
         detail = "The policy only measures memory; the client decides what it holds."
         return "The client keeps it.", detail
     if row.pinned:
-        detail = (
-            "A pinned message leaves only when memory is cleared or replaced by a list without it."
-        )
+        detail = "A pinned message leaves only when memory is cleared or set to a list without it."
         return "It is pinned.", detail
     if _is_kept(window, row):
         detail = "It stays in memory until another system message takes its place."

@@ -167,7 +167,12 @@ class Migration(migrations.Migration):
                     "last_seq",
                     models.BigIntegerField(default=0, help_text="seq of the newest message row"),
                 ),
-                ("last_stay", models.BigIntegerField(default=0, help_text="n of the newest stay")),
+                (
+                    "last_stay",
+                    models.BigIntegerField(
+                        default=0, help_text="the number `n` of the newest stay"
+                    ),
+                ),
                 ("said_count", models.BigIntegerField(default=0, help_text="messages in history")),
                 ("history_tokens", models.BigIntegerField(default=0)),
                 ("window_count", models.BigIntegerField(default=0)),
@@ -181,7 +186,7 @@ class Migration(migrations.Migration):
                 (
                     "window_load",
                     models.BigIntegerField(
-                        help_text="load in the policy's unit; null without an installed policy",
+                        help_text="how much of the limit memory takes; null without an installed policy",
                         null=True,
                     ),
                 ),
@@ -526,7 +531,12 @@ class Migration(migrations.Migration):
                     models.BigIntegerField(help_text="seq of the newest message row so far"),
                 ),
                 ("said_count", models.BigIntegerField(help_text="messages in history so far")),
-                ("last_stay", models.BigIntegerField(help_text="n of the newest stay so far")),
+                (
+                    "last_stay",
+                    models.BigIntegerField(
+                        help_text="the number `n` of the newest stay after the step"
+                    ),
+                ),
                 (
                     "oldest",
                     models.BigIntegerField(

@@ -144,7 +144,8 @@ class Migration(migrations.Migration):
             model_name="step",
             name="load",
             field=models.BigIntegerField(
-                help_text="of the window after it; null without an installed policy", null=True
+                help_text="how much of the limit memory takes; null without an installed policy",
+                null=True,
             ),
         ),
         migrations.RunPython(fill, migrations.RunPython.noop, hints={"model_name": "step"}),

@@ -53,7 +53,9 @@ def add_arguments(parser: ArgumentParser) -> None:
         choices=list(PROVIDERS),
         help="check for this provider only; default: each provider, or the providers in use",
     )
-    parser.add_argument("--model", help="the model that gets the windows, for --provider")
+    parser.add_argument(
+        "--model", help="the model of --provider: some rules hold for some models only"
+    )
     parser.add_argument(
         "--error",
         metavar="FILE",

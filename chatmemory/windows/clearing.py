@@ -42,7 +42,7 @@ def stub_of(message: ChatMessage, text: str = STUB) -> ChatMessage:
     Raises InvalidMessage for a message that is not a tool result.
     """
     if not isinstance(message, ToolExecutionResultMessage):
-        raise InvalidMessage("only a tool result can be a stub")
+        raise InvalidMessage("only a tool result can be replaced by a placeholder (a stub)")
     said = text_of(message)
     text = said if is_tombstone(said) else text
     return ToolExecutionResultMessage(message.id, message.tool_name, text, message.is_error)

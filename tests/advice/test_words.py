@@ -36,7 +36,7 @@ def test_the_effect_is_written_as_a_change():
     assert words.cost_of_today(advice) == "sends 43 % more tokens than sending everything"
     assert (
         words.dominated_words(advice)
-        == "3 other limits cost more than another option and hold no more facts."
+        == "3 limits are not offered: another option costs less and holds no fewer facts."
     )
 
 

@@ -21,7 +21,7 @@ def test_a_message_has_its_stays_and_the_reason_it_left(api, memory_id):
     assert gone["in_memory"] is False
     assert gone["stays"] == [{"entered_step": 1, "left_step": 4, "reason": "CAPACITY", "tokens": 5}]
     assert gone["why"]["summary"] == (
-        "There was no room. When #4 arrived, memory needed 4 of 3 messages, "
+        "There was no room. When #4 arrived, memory needed 4 messages, more than the limit of 3, "
         "and #1 was the oldest message that could leave."
     )
     assert [line["amount"] for line in gone["why"]["receipt"]] == [3, 1, 4, -1, 3]

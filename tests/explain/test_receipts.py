@@ -317,7 +317,7 @@ def test_several_messages_of_a_set_list_are_not_each_too_big(db):
     change = step("set", 1).change
     assert captions.caption(change).summary.endswith("#1, #2 and #3 were the oldest.")
     why = why_left(change, 2)
-    assert why.detail.startswith("The new list needed 5 of 2 messages")
+    assert why.detail.startswith("The new list needed 5 messages, more than the limit of 2")
 
 
 def test_a_receipt_goes_on_to_the_low_mark_only_if_a_message_leaves_for_it(db):

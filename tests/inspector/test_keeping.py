@@ -122,7 +122,7 @@ def test_pins_are_left_out_and_said(operator_client, db):
         services.pin("c", seq)
     services.add("c", numbered(3))
     html = page_html(operator_client, "msg=4")
-    assert "memory needed 6 of 5 messages" in html
+    assert "memory needed 6 messages, more than the limit of 5" in html
     assert "<b>The same limit, with nothing pinned.</b> With 3 messages or more from the" in html
     assert "Compare with this limit" not in html
     assert "The replay ignores pins" in html

@@ -74,7 +74,9 @@ class ModelCall(_OfConversation):
 
     step = models.BigIntegerField(null=True)
     places = models.TextField(default="", blank=True, help_text="of its messages, without a step")
-    removed = models.IntegerField(default=0, help_text="places of the body without their secret")
+    removed = models.IntegerField(
+        default=0, help_text="how many secrets were removed from the body"
+    )
     answer_step = models.BigIntegerField(null=True)
     difference = models.TextField(default="", blank=True)
     style = models.CharField(max_length=16, blank=True)
@@ -92,7 +94,9 @@ class ModelCall(_OfConversation):
     is_countable = models.BooleanField(default=True, help_text="no image and no other media")
     # The comparison with the call that began before this one; see `comparing`
     shared = models.BigIntegerField(null=True, help_text="tokens of the common beginning")
-    again = models.BigIntegerField(default=0, help_text="tokens sent again behind a break")
+    again = models.BigIntegerField(
+        default=0, help_text="tokens that were sent again after a prefix change"
+    )
     is_broken = models.BooleanField(default=False)
     finish = models.CharField(max_length=64, blank=True)
     error = models.TextField(default="", blank=True)

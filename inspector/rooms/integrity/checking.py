@@ -131,7 +131,7 @@ class ChainCheck(LedgerCheck):
         if not entries:
             raise Contradicted(step, "the audit entry of this redaction is missing")
         if entries > 1:
-            raise Contradicted(step, f"has {entries} audit entries, but a redaction has only one")
+            raise Contradicted(step, f"is a redaction with {entries} audit entries instead of 1")
 
 
 def _without_digest(first: Step) -> str:

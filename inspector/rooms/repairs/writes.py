@@ -315,7 +315,7 @@ def _repaired(recorder: Recorder, provider: str) -> tuple[Transition, str]:
     for finding in lint(_messages(entries), provider=provider, numbers=numbers):
         if finding.severity == "refused":
             raise NotRepairable(
-                "the repair is not enough, because the provider would still reject memory: "
+                "nothing was repaired, because the provider would still reject the messages: "
                 f"{finding.message}"
             )
     return transition, plan.summary

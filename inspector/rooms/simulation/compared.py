@@ -26,7 +26,7 @@ from chatmemory.windows.option_words import option_words
 from inspector.conversation.links import conversation_url
 from inspector.conversation.looks import glyph
 from inspector.rooms.simulation.comparison import ComparedRow, Comparison
-from inspector.rooms.simulation.query import ComparisonQuery, hold
+from inspector.rooms.simulation.query import ComparisonQuery
 from inspector.shell.advice import AdviceCard
 
 USER_REPEATED, CALL_REPEATED = IncidentKind.USER_REPEATED, IncidentKind.CALL_REPEATED
@@ -214,9 +214,9 @@ class ComparePage:
 
     @property
     def answer(self) -> tuple[str, str]:
-        """A sentence about the searched phrase in two parts, such as "30 messages or 800 tokens"
-        and "still hold “order 7” at …". The first part has, for each kind of policy, the smallest
-        limit that keeps the phrase.
+        """A sentence about the searched phrase in two parts, such as "A limit of 30 messages or 800
+        tokens" and "still holds “order 7” at …". The first part has, for each kind of policy, the
+        smallest limit that keeps the phrase.
 
         Both parts are "" without a searched phrase, or if no such limit is known.
         """
@@ -224,7 +224,7 @@ class ComparePage:
         if not (self.phrase and self.found.sought.mentions and kept):
             return "", ""
         limits = " or ".join(dict.fromkeys(kept))
-        return limits, f"still {hold(limits)} “{self.phrase}” at {self.place}."
+        return f"A limit of {limits}", f"still holds “{self.phrase}” at {self.place}."
 
     @property
     def offer(self) -> str:
@@ -297,7 +297,8 @@ class ComparePage:
             max,
         )
         note = (
-            "facts that left memory before they were needed; values of tool calls are not counted"
+            "facts that left memory before they were needed; "
+            "values of tool calls, such as membership=gold, are not counted"
         )
         yield ranked("Facts lost", note, lambda p: len(p.lost))
         if any(each.departures.indexes for each in policies):
@@ -403,7 +404,7 @@ class ComparePage:
         if not self.found.sought.mentions:
             return Value("not said here" if self.found.is_part else "not said")
         if at is None:
-            return Value("never", "in memory to the end", "best")
+            return Value("never", "still in memory at the end", "best")
         return Value(f"at #{self.found.history.numbers[at]:,}")
 
     # The matrix

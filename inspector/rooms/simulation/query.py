@@ -118,13 +118,6 @@ class ComparisonQuery:
         return self.link(policies=(*self.policies[: POLICIES_MAX - 1], policy))
 
 
-def hold(limits: str) -> str:
-    """Return "holds" or "hold" as the verb for limits in words: "1 message" holds, "3 messages"
-    hold.
-    """
-    return "hold" if limits.endswith("s") else "holds"
-
-
 def _written(typed: TypedPolicy) -> str:
     """Return the policy of a form as text."""
     limit = f"{typed.kind}:{typed.limit}".replace(" ", "")

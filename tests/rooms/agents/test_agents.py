@@ -99,7 +99,8 @@ def test_why_did_it_ask_for_the_order_number_again(client):
 
     why = answer_json("why_did_it_leave", conversation=conversation, message=fact["said"])
     assert why["answer"].startswith(
-        "Why did #25 leave? There was no room. When #43 arrived, memory needed 855 of 800 tokens"
+        "Why did #25 leave? There was no room. When #43 arrived, memory needed 855 tokens, "
+        "more than the limit of 800"
     )
     over = {"label": "Now 55 tokens over the limit", "amount": 855, "kind": "over"}
     assert over in why["receipt"]

@@ -25,7 +25,9 @@ def pages(operator_client):
 def test_pages_ask_all_providers_or_those_of_the_lessons_until_some_are_chosen(pages):
     assert providers_in_use() is None
     compared, played = pages(COMPARE), pages(PLAY)
-    assert "No providers chosen: all rules are applied to prompts." in compared
+    assert (
+        "No provider is chosen, so the rules of all providers are applied to prompts." in compared
+    )
     assert "Mistral prompts that the provider would reject" in compared
     assert "OpenAI" in played
     assert "Mistral" not in played

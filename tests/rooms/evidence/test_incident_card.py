@@ -311,7 +311,7 @@ def test_terms_are_those_of_the_comparison_and_values_of_calls_are_counted_apart
     (link,) = re.findall(r'href="(/c/c/compare/[^"]*)"', unfolded.partition('id="used"')[2])
     page = operator_client.get(html.unescape(link)).text
     (row,) = re.findall(r"<tr>\s*<th scope=\"row\">\s*Facts lost.*?</tr>", page, re.S)
-    assert "values of tool calls are not counted" in row
+    assert "values of tool calls, such as membership=gold, are not counted" in row
     assert re.findall(r"<td[^>]*>\s*(\d+)", row) == ["1"]
 
 

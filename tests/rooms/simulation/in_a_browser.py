@@ -31,7 +31,9 @@ def test_from_a_lost_order_number_to_the_limit_in_two_clicks(
     page = open_page("/c/m/", javascript=javascript)
     page.get_by_role("link", name="Compare", exact=True).click()
     page.locator("#lost").get_by_role("link", name="A-1182").first.click()
-    expect(page.locator(".lab__big")).to_have_text("3 messages still hold “A-1182” at #3.")
+    expect(page.locator(".lab__big")).to_have_text(
+        "A limit of 3 messages still holds “A-1182” at #3."
+    )
     page.get_by_role("link", name="One message on").click()
     expect(page.get_by_role("heading", name="Messages in memory after #4")).to_be_visible()
     page.get_by_role("button", name="Use this policy").first.click()

@@ -77,7 +77,7 @@ def test_a_lost_fact_leads_to_the_limit_that_holds_it(page):
     query = unescape(link).removeprefix(PAGE)
     followed, (row,) = page(query), rows_of(page, query)
     least = row["phrase_kept_by"]
-    assert f"<b>{least} messages</b>" in followed
+    assert f"<b>A limit of {least} messages</b>" in followed
     at = int(link.partition("at=")[2].partition("&")[0])
     lost = {n: rows_of(page, f"?policy=message_window:{n}&at={at}")[0]["lost"] for n in (3, least)}
     assert lost[least] < lost[3]
@@ -331,7 +331,7 @@ def test_a_limit_that_is_only_measured_is_replayed_as_if_it_held(operator_client
     asked = "/c/measured/compare/?policy=token_window:100,meters_only=true&phrase=A-1182"
     html = operator_client.get(asked).content.decode()
     assert "only measured" not in html
-    assert "still hold “A-1182”" in html
+    assert "still holds “A-1182”" in html
 
 
 def test_words_of_a_project_are_followed(operator_client, db, settings):
@@ -358,7 +358,7 @@ def test_a_system_message_holds_a_phrase_while_others_leave(operator_client, db)
     said = [SystemMessage("Order A-1182"), UserMessage("A-1182 please"), *numbered(5)]
     create_and_add("m", MessageWindow(3), said)
     html = operator_client.get("/c/m/compare/?policy=message_window:3&phrase=A-1182").content
-    assert "<b>1 message</b> still holds “A-1182” at #7." in html.decode()
+    assert "<b>A limit of 1 message</b> still holds “A-1182” at #7." in html.decode()
 
 
 @pytest.mark.parametrize("form", ["csv", "json"])

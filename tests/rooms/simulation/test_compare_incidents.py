@@ -114,7 +114,7 @@ def test_an_address_of_the_conversation_opens_at_its_step_with_the_phrase(page, 
     demo.load()
     query = "?policy=token_window:800&policy=token_window:902&at=46&find=A-1182"
     html = page(query)
-    assert "902 tokens still hold “A-1182” at #46." in html
+    assert "A limit of 902 tokens still holds “A-1182” at #46." in html
     assert "Is the phrase still in memory? at #46 no yes, in #28" in " ".join(html.split())
     services.pin("order-7741", 50)
     services.add("order-7741", [UserMessage("Thank you.")])

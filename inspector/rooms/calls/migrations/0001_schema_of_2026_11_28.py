@@ -236,7 +236,9 @@ class Migration(migrations.Migration):
                 ),
                 (
                     "again",
-                    models.BigIntegerField(default=0, help_text="tokens sent again behind a break"),
+                    models.BigIntegerField(
+                        default=0, help_text="tokens that were sent again after a prefix change"
+                    ),
                 ),
                 ("is_broken", models.BooleanField(default=False)),
                 ("finish", models.CharField(blank=True, max_length=64)),

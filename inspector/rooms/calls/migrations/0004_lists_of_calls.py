@@ -59,7 +59,7 @@ class Migration(migrations.Migration):
             model_name="modelcall",
             name="removed",
             field=models.IntegerField(
-                default=0, help_text="places of the body without their secret"
+                default=0, help_text="how many secrets were removed from the body"
             ),
         ),
         migrations.AlterField(
