@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -57,6 +58,9 @@ def test_a_lowered_limit_shows_one_number(operator_client, lowered):
     assert "6 of 13 messages 6 / 6 msg 42 tok" in said(html, "memory-head")
     assert "Over the limit 7 msg · 49 tok" in said(html, "tape-read")
     assert "7 more messages are over the limit and will leave" in said(html, "over-limit")
+    titles = set(re.findall(r'title="(#\d+ User[^"]*)"', html.text))
+    assert sum(title.endswith(", over the limit") for title in titles) == 7
+    assert not [title for title in titles if "left memory" in title], "none has left yet"
     assert len(windows_reads.window(lowered).over_limit) == 7
     (result,) = services.add(lowered, numbered(1))
     assert len(result.evicted) == 8

@@ -195,6 +195,8 @@ def _words(
     status = "not said yet" if is_draft or is_later else "in memory"
     if not unanswered.isdisjoint(seqs):
         status = "tool call not answered"
+    elif arrival.seq in state.window.hidden and not is_draft:
+        status = "over the limit"
     elif life == "is-out" and not is_draft:
         status = f"left memory at step {column.left_step:,}" if column.left_step else "left memory"
         status += ", terms in the index" if arrival.seq in state.indexed else ""
