@@ -115,8 +115,8 @@ def chatmemory(request: pytest.FixtureRequest) -> ChatMemoryFiles:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
-    """Run a test. If it passes, compare the figures of the conversations that it has read with the
-    baseline.
+    """Run a test. If it passes and --chatmemory-baseline is given, compare the figures of the
+    test's conversations with the baseline. The test then fails if a figure is worse.
     """
     result = yield
     _compare(item)

@@ -52,11 +52,11 @@ def models_in_use() -> list[str]:
 
 
 def goals_in_use(context: int | None = None, *, spares_users: bool = False) -> Goals:
-    """Return what a policy must achieve on this site to be advised, such as how much it must save
-    at least. `context` is the context window in tokens, by default the smallest of the models in
-    use.
+    """Return the goals that a policy must reach on this site to be advised, such as the least
+    saving. `context` is the context window in tokens. The default is the smallest context window of
+    the models in use.
 
-    With `spares_users`, only policies are advised under which no user has to repeat a fact.
+    With `spares_users`, a policy is advised only if no user has to repeat a fact.
     """
     saving = inspector_configuration().LEAST_SAVING / 100
     takes = context or smallest_prompt(models_in_use())
@@ -192,8 +192,8 @@ class AdviceCard:
 
     @property
     def keeps(self) -> str:
-        """A sentence that compares the cost of the option `kept` with the cost today; "" if the
-        cost is unknown.
+        """A sentence that compares the relative cost under the policy of `kept` with the relative
+        cost today. "" if `kept` is None.
         """
         kept, today = self.kept, self.advice.today
         if kept is None:
@@ -211,14 +211,14 @@ class AdviceCard:
         return not self.of_client if self.kept is None else self.offers(self.kept)
 
     def offers(self, option: Option) -> bool:
-        """Return whether pages may offer the policy of an option. They may not if a client decides
-        the window, or if another option is better.
+        """Return whether pages may offer the policy of `option`. They may not if a client decides
+        the window, or if another measured policy is better (see `Option.dominates`).
         """
         return not self.of_client and not self.advice.is_dominated(option)
 
     def better_than(self, option: Option) -> str:
-        """Return the words of an option that is better than `option`, such as "A limit of 8
-        messages". "" if no option is better.
+        """Return the name of a policy that is better than the policy of `option`, such as "A limit
+        of 8 messages". "" if no measured policy is better; see `Option.dominates`.
         """
         better = self.advice.better_than(option)
         return words.subject(better) if better else ""

@@ -1,8 +1,7 @@
-"""What rooms need to offer tools to coding agents: the agent that calls a tool, and the tool's
-answer.
+"""Classes and functions for rooms that offer tools to coding agents, such as the answer of a tool.
 
-A tool is a function of a room; see `SiteRoom.tools`. The first argument is the agent. The coding
-agent is shown the docstring and the other arguments. Tools only read.
+A tool is a function of a room; see `SiteRoom.tools`. Its first argument is the agent. The coding
+agent sees the docstring and the other arguments of the function. Tools only read.
 """
 
 from __future__ import annotations

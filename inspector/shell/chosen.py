@@ -1,4 +1,6 @@
-"""Reads which conversations a URL chooses, for pages about many conversations such as the lab."""
+"""Reads from a URL which conversations are chosen. Pages about many conversations use this, such as
+the lab.
+"""
 
 from __future__ import annotations
 

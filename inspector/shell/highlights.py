@@ -16,9 +16,11 @@ class Highlights:
     """What a room highlights on the conversation page, such as a searched phrase.
 
     - `phrase`: the phrase to mark in texts, or "".
-    - `rows`: messages with an outline. The page scrolls the history to the last of them.
-    - `band`: ranges of steps to mark on the timeline. `words` describe them.
-    - `kept`: URL parameters that links of the page keep.
+    - `rows`: the messages to outline. By default, the page shows the history around the last of
+      them.
+    - `band`: ranges of steps to mark on the timeline, each as its first and last step. `words`
+      describe the ranges.
+    - `kept`: URL parameters to add to the links of the page, such as the searched phrase.
     """
 
     phrase: str = ""

@@ -1,7 +1,7 @@
-"""The server's thread of keepers, which computes derived data soon after conversations have
+"""The server's thread that runs the keepers. It computes derived data soon after conversations have
 changed.
 
-After an erasure, the thread also empties SQLite's write-ahead log, if the erasure could not.
+If an erasure cannot empty SQLite's write-ahead log, the thread empties the log later.
 """
 
 from __future__ import annotations
@@ -87,6 +87,8 @@ class KeeperThread(Thread):
         self._changed.set()
 
     def stop(self) -> None:
-        """Let the thread end after the present round of conversations."""
+        """Let the thread end: after the current round, or at once between rounds. Return without
+        waiting for the end.
+        """
         self._stopped.set()
         self._changed.set()

@@ -1,5 +1,7 @@
-"""Signals of a server process: a request is rejected, the numbers of waiting and of working
-requests change, or the process ends. Rooms receive them.
+"""Django signals that a server process sends to rooms.
+
+They tell of a request that the server rejected, a change in the number of waiting or working
+requests, and the end of the process.
 """
 
 from __future__ import annotations

@@ -36,9 +36,11 @@ _PLAIN = (str, int, float, bool, type(None))
 
 
 class JsonFormatter(logging.Formatter):
-    """Formats a log record as a JSON object: time, level, logger, the first line of the message,
-    request_id, trace_id (during a trace), the plain values of `extra=`, and an error with its
-    causes.
+    """A log formatter that writes each record as a JSON object: time, level, logger, the first line
+    of the message, and request_id.
+
+    During a trace, the object also has the trace_id. Values of `extra=` are added if they are
+    texts, numbers, booleans or None. An error is added with its causes.
     """
 
     def format(self, record: logging.LogRecord) -> str:

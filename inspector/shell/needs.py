@@ -14,7 +14,7 @@ class NextNeed(NamedTuple):
     """When the selected message was needed again after it left memory: the `incident`, and the
     repeated `fact`. Both are None if the message was not needed.
 
-    `until` is the step up to which incidents have been searched.
+    `until` is the last step for which incidents have been computed.
     """
 
     incident: Incident | None

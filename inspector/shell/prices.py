@@ -1,4 +1,4 @@
-"""Prices of prompts in the URLs of pages: those of a provider, or the reader's own."""
+"""Prices of prompts, as the URLs of pages name them: those of a provider, or the reader's own."""
 
 from __future__ import annotations
 
@@ -64,11 +64,11 @@ class Preset(NamedTuple):
 
 @dataclass(frozen=True)
 class ChosenPrices:
-    """The prices in a URL, for a million tokens each. `provider` is the provider whose cache prices
-    apply.
+    """The prices in a URL, for a million tokens each; None for a price that the URL does not have.
+    `provider` names the provider whose cache prices apply, or is "own".
 
-    - `cached`, `write`: the prices of tokens read from and written to the prompt cache. If they are
-      missing, they follow from the input price, in the ratio of the provider's prices.
+    - `cached`, `write`: the prices of tokens read from and written to the prompt cache. For None,
+      `prices` computes them from the input price, in the ratio of the provider's prices.
     - `source`, `as_of`: where the reader's own prices come from, and their date.
     - `usual`: the cache whose prices apply if the URL names no provider.
     """
@@ -108,8 +108,8 @@ class ChosenPrices:
 
     @cached_property
     def chosen(self) -> Provider | None:
-        """The provider whose cache prices apply, with the prices of the model in use. None if the
-        reader's own prices apply.
+        """The provider whose cache prices apply; None if the reader's own prices apply. For the
+        provider of `usual`, the prices are those of its `model`, if they are known.
         """
         found = providers().get(self.provider)
         is_usual = found is not None and self.usual.provider == self.provider
@@ -144,8 +144,8 @@ class ChosenPrices:
 
     @property
     def prices_of(self) -> str:
-        """Whose prices these are, in words: `OpenAI’s prices of 1 Nov 2026`. "" without prices,
-        when pages compare tokens instead of costs.
+        """Whose prices these are, in words: `OpenAI’s prices of 1 Nov 2026`. "" if pages compare
+        tokens instead of costs, or if own prices have no source.
         """
         as_of = self.as_of or (written(self.chosen.as_of, "date") if self.chosen else "")
         whose = self.source or (self.chosen.label.partition(",")[0] if self.chosen else "")
@@ -164,8 +164,8 @@ class ChosenPrices:
         return self.input is not None
 
     def money(self, tokens: Decimal, times: float) -> str:
-        """Return what `tokens` cost at the input price, multiplied by `times`, such as for 1,000
-        calls: `€2.43`. Return "" without an input price.
+        """Return the cost of `tokens` at the input price, multiplied by `times`: `€2.43`. For
+        example, `times` is 1,000 for 1,000 equal calls. Return "" without an input price.
         """
         if self.input is None:
             return ""

@@ -94,8 +94,8 @@ class View:
 class Place(StrEnum):
     """The positions on the conversation page where rooms can add parts.
 
-    ABOVE_STEP and BELOW_STEP are around the text of a step. They remain when a room shows its own
-    panel instead of this text.
+    ABOVE_STEP and BELOW_STEP are above and below the page's text about a step. If the `panel` of a
+    `View` replaces this text, they are above and below the panel.
     """
 
     FIELDS = "fields"  # hidden fields of the room's forms: the step, the selection
@@ -228,8 +228,8 @@ class Told:
 
 @dataclass(frozen=True)
 class RoomCause:
-    """A cause on the overview that a room adds, and that is not a flag. `line` is its line on the
-    overview. `name` is needed to mute the cause.
+    """A cause that a room adds to the overview, and that is not a flag. `line` is the line that the
+    overview shows for the cause. `name` is needed to mute the cause.
 
     `count` is the number of conversations with the cause, and `href` the URL of their list.
     """
@@ -344,8 +344,8 @@ class SiteRoom(kernel.Room):
         return None
 
     def marks(self, view: ConversationState) -> Highlights | None:
-        """Return what the room highlights on the page; None if nothing. This is called before the
-        history is read, because the highlights decide to where the history is scrolled.
+        """Return what the room highlights on the page; None if nothing. The hook is called before
+        the history is read, because the highlights decide which part of the history is shown.
         """
         return None
 

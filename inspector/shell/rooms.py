@@ -1,7 +1,7 @@
-"""The installed rooms of the site, and functions that call their hooks for pages and agents.
+"""The installed rooms of the site, and functions that call the rooms' hooks for pages and agents.
 
-If a hook that adds parts to a page fails, the error is logged, and a line says that the room is not
-available.
+If a hook that adds parts to a page fails, the error is logged. Instead of the parts, the page shows
+a line that the room is not available.
 """
 
 from __future__ import annotations
@@ -139,8 +139,10 @@ def measured(
     policies: Mapping[str, Policy] | None = None,
     rules: CacheRules | None = None,
 ) -> Sequence[Measured] | None:
-    """Return the figures of conversations for advice, from the first room that measures; None
-    without such a room.
+    """Return the figures from which advice about conversations is derived. They come from the first
+    room that measures conversations, such as the lab. Return None without such a room.
+
+    The arguments are those of `SiteRoom.measured`.
     """
     return _first(lambda room: room.measured(ids, policies, rules))
 
@@ -169,7 +171,9 @@ def marks(view: ConversationState) -> Highlights:
 
 
 def parts(view: ConversationState) -> list[Part]:
-    """Return the parts of all rooms for the conversation page. If a room fails, a line says so."""
+    """Return the parts of all rooms for the conversation page. For a room that fails, the part is a
+    line that the room is not available.
+    """
     return _of_each(partial(Part, place=Place.REPORT), lambda room: room.parts(view))
 
 
@@ -255,8 +259,8 @@ def value_columns() -> dict[str, str]:
 
 
 def over_time(listed: Listed, at_once: bool = False) -> OverTime | None:
-    """Return what the overview shows about conversations over time, from the first room that has
-    this. None if no room does.
+    """Return what the overview shows about conversations over time, from the first room that
+    returns an `OverTime`. None if no room does.
     """
     for room in rooms():
         try:

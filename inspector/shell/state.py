@@ -64,7 +64,9 @@ class KeepingLimit:
 
     @property
     def needed(self) -> Incident | None:
-        """The incident in which the message was needed again; None if there is none."""
+        """The incident in which the message `seq` was needed again. None if it was not needed
+        again, or if no room knows.
+        """
         return self.need.incident if self.need else None
 
     @property
@@ -116,10 +118,11 @@ class ShownStep:
     """The step that a page shows, and steps around it.
 
     - `n`: the number of the step.
-    - `detail`: its changes; None at step 0.
+    - `detail`: the step with its changes; None at step 0.
     - `samples`: the steps on the timeline.
-    - `evictions`: the nearest steps before and after `n` at which a message left memory.
-    - `compared`: the window at another step to compare with, or None.
+    - `evictions`: the nearest step before `n` and the nearest step after `n` at which a message
+      left memory. Each is None if there is no such step.
+    - `compared`: the window at the step with which the page compares; None without a comparison.
     """
 
     n: int
@@ -131,13 +134,13 @@ class ShownStep:
 
 @dataclass(frozen=True)
 class ShownMessages:
-    """The messages that a page shows.
+    """The messages that a page shows. The keys of mappings are seqs.
 
-    - `part`: which rows of the window are shown. A system message at the beginning is shown
-      separately.
+    - `part`: the slice of the window's rows that is shown. A system message at the beginning is
+      shown separately.
     - `history`: the shown part of the history.
-    - `texts`: the beginnings of texts, by seq.
-    - `calls`: the IDs of the tool calls that a message makes or answers, by seq.
+    - `texts`: the beginnings of the messages' texts.
+    - `calls`: the IDs of the tool calls that a message makes or answers.
     - `marks`: the highlights of a room.
     """
 
@@ -198,9 +201,11 @@ class SimulatedChanges:
     """The changes of a simulation or replay. `changes` is None if the page shows what is stored.
 
     - `drafts`: the messages that the simulation adds.
-    - `trim`: without drafts, what a tried limit would evict at the next add.
+    - `trim`: without drafts, the change in which a tried limit would evict messages at the next
+      add. None if nothing would leave.
     - `outlook`: further effects, such as tool results that would be cleared.
-    - `is_replay`: whether the page shows the history under another limit from the first message on.
+    - `is_replay`: whether the page shows a replay: the history, from the first message on, under
+      another limit.
     """
 
     changes: tuple[ChangeResult, ...] | None = None
@@ -299,8 +304,8 @@ class ConversationState:
 
     @property
     def waiting_call(self) -> int | None:
-        """The number of a message at the end of the window whose tool calls still wait for results,
-        or None.
+        """The number of the message with tool calls that still wait for results at the end of the
+        window. None if no tool call waits.
         """
         rows, behind = self.window.in_order, (MessageType.TOOL_EXECUTION_RESULT, MessageType.CUSTOM)
         last = next((row for row in reversed(rows) if row.type not in behind), None)

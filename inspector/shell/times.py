@@ -31,7 +31,7 @@ def written(at: datetime | date | int, *forms: str) -> str:
 
 
 def formatted(local: datetime | date, *forms: str) -> str:
-    """Return a time in words like `written`, but in its own time zone."""
+    """Return a time in words like `written`, but in the time zone of `local`."""
     return ", ".join([_in_form(local, form) for form in forms])
 
 

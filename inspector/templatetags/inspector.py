@@ -163,8 +163,8 @@ def _escaped(text: str) -> str:
 def drawn_row(
     template_name: str, names: tuple[str, ...], values: tuple[object, ...], types: tuple[type, ...]
 ) -> str:
-    """Return the cached markup of a row, with gaps for its text and its URL. These can have words
-    of a message or a search, which must not stay in the cache after an erasure.
+    """Return the cached markup of a row, with placeholders for the row's text and URL. The text and
+    URL can have words of a message or a search, which must not stay in the cache after an erasure.
 
     `names`, `values` and `types` are those of the row's fields. Equal values of different types,
     such as a text and a safe string, can have different markup.
@@ -332,7 +332,9 @@ def pretty_json(value: object) -> str:
 
 @register.simple_tag
 def clock(moment: datetime, *forms: str) -> SafeString:
-    """Return the markup of a time with the site's time zone. `forms` are names in `times.FORMS`."""
+    """Return the markup of a time in the site's time zone, followed by the zone's name: `07:06
+    CET`. `forms` are names in `times.FORMS`.
+    """
     words = f"{written(moment, *forms)} {written(moment, 'zone')}"
     local = timezone.localtime(moment)
     return format_html('<time datetime="{}">{}</time>', local.isoformat(timespec="seconds"), words)

@@ -82,8 +82,8 @@ def end_tour(request: HttpRequest) -> HttpResponse:
 def now(request: HttpRequest) -> HttpResponse:
     """Show the parts of the overview that change live: numbers, rows, and the latest evictions.
 
-    `?id=` names the conversations in the rows of the open page, which keep their order. Evictions
-    after the time `?seen=` (microseconds since 1970) are marked as new.
+    `?id=` names the conversations that the open page lists. They are shown in the same order.
+    Evictions after the time `?seen=` (microseconds since 1970) are marked as new.
     """
     query = OverviewQuery.read(request.GET.dict())
     listed = [memory_id for memory_id in request.GET.getlist("id")[:PAGE_SIZE] if is_id(memory_id)]
@@ -94,8 +94,8 @@ def now(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def over_time(request: HttpRequest) -> HttpResponse:
-    """Show the table of figures over time for a filtered list of conversations. The page requests
-    it after the list, because it takes longer.
+    """Show the table of figures over time for a filtered list of conversations. The overview loads
+    the table after the list, because the figures take longer.
     """
     query = OverviewQuery.read(request.GET.dict())
     found = rooms.over_time(query, at_once=True)

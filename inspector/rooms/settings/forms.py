@@ -190,8 +190,8 @@ class SettingsForm(PolicyForm):
 
 
 class DefaultPolicyForm(PolicyForm):
-    """The form for a default policy: its fields, and the beginning of the IDs that get the policy.
-    An empty beginning stands for all IDs.
+    """The form for a default policy. It has the fields of the policy, and `beginning`: the
+    beginning of the IDs that get the policy. An empty `beginning` stands for all IDs.
     """
 
     beginning = forms.CharField(required=False, max_length=ID_LENGTH, strip=False)

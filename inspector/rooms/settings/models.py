@@ -8,8 +8,11 @@ from chatmemory.managers import TableManager
 
 
 class MutedCause(models.Model):
-    """A cause that somebody muted on the overview. It is shown again when 1.5 times as many
-    conversations have it as when it was muted.
+    """A cause that somebody muted on the overview. The overview shows the cause again when its
+    number of conversations has grown by half.
+
+    `count` is the number of conversations when the cause was muted; 0 for a cause hidden by
+    `dismiss`.
     """
 
     flag = models.CharField(max_length=64, primary_key=True)

@@ -1,5 +1,5 @@
-"""Mutes causes on the overview, for everybody. A muted cause is shown again when 1.5 times as many
-conversations have it as when it was muted.
+"""Mutes causes on the overview, for everybody. The overview shows a muted cause again when its
+number of conversations has grown by half.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def mute(name: str, actor: str = "") -> None:
     """Mute a cause. `name` is the name of a flag, or of a cause that a room adds to the overview.
     Raises InvalidValue for an unknown name.
 
-    The cause is shown again when 1.5 times as many conversations have it as now.
+    The overview shows the cause again when its number of conversations has grown by half.
     """
     of_room = _cause_of_room(name)
     known = name if of_room else flag_named(name).name

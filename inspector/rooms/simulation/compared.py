@@ -39,9 +39,12 @@ HEIGHT = 100
 class LostFact(NamedTuple):
     """A fact that had left memory before it was needed.
 
-    `source` is the number of the message that said the fact, and `needed` that of the message that
-    needed it. `follow` is the URL that searches for the fact in this comparison, at the position
-    just before the message `needed`.
+    - `text`: the fact.
+    - `source`, `needed`: the numbers of two messages. The first said the fact, and the second
+      needed the fact.
+    - `source_link`, `needed_link`: the URLs of these two messages.
+    - `follow`: the URL that searches this comparison for the fact, at the position just before the
+      message `needed`.
     """
 
     text: str
@@ -53,8 +56,8 @@ class LostFact(NamedTuple):
 
 
 class Value(NamedTuple):
-    """A cell of the table of figures: its text, and a note in small type. `css` marks the best
-    value of its row, and bad values.
+    """A cell of the table of figures: its text, and a note in small type. `css` is "best" for the
+    best value of a row, "bad" for a bad value, and "" for other values.
     """
 
     text: str
@@ -193,8 +196,8 @@ class ComparePage:
         return self.card is None or self.card.offers(self._option(each))
 
     def better_than(self, each: Replay) -> str:
-        """Return the words of an option that holds as many facts and costs less, such as
-        "A limit of 8 messages". "" if there is none.
+        """Return the name of a policy that is better than the policy of a replay, such as "A limit
+        of 8 messages"; see `offers`. "" if no policy is better, or without advice.
         """
         return self.card.better_than(self._option(each)) if self.card else ""
 
@@ -411,8 +414,9 @@ class ComparePage:
 
     @property
     def matrix(self) -> Iterator[tuple[ComparedRow, str, list[str]]]:
-        """Yield the messages in `Comparison.rows`: for each, its row, its icon, and one text for
-        each policy. The text is such as "left at #12", or "" while the message is in memory.
+        """Yield a tuple for each message in `Comparison.rows`: the row, the icon of the message,
+        and a text for each policy. The text is such as "left at #12", or "" while the message is in
+        memory.
         """
         for row in self.found.rows:
             entry = self.found.history.entries[row.position]

@@ -50,10 +50,12 @@ class ComparedRow:
 
 
 class SoughtPhrase(NamedTuple):
-    """The phrase that a comparison searches for; "" if no phrase is searched.
+    """The phrase that a comparison searches for. `phrase` is "" if no phrase is searched.
 
-    `mentions` are the positions of the messages that contain the phrase. `fates` has for each
-    policy how long the policy keeps the phrase in memory.
+    `mentions` are the positions of the messages that have the phrase as a fact. If no message has
+    this fact, they are the positions of the messages whose text contains the phrase.
+
+    `fates` has one item for each policy: how long the policy keeps the phrase in memory.
     """
 
     phrase: str

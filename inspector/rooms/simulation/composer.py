@@ -75,16 +75,19 @@ class Composer:
 
 
 class DraftForm(forms.Form):
-    """The form that adds to a trial: one draft message, or a script of several messages.
+    """The form that changes the drafts and the limit of a trial. With the role "script", `text` is
+    a script: a line such as `user: hello` for each message. With another role, `text` is one
+    message.
 
     - `trial`: the key of the stored trial, or "".
     - `draft`: the number of the draft that the text replaces.
     - `removed`: the number of a draft to remove.
     - `limit`: a limit to try. Ignored if it equals `shown`, the limit that the page has shown.
     - `new_id`: the ID of the new conversation for a branch.
-    - `at`: the step that the page shows; empty for the newest step.
-    - `msg`: the selected message.
-    - `live`: whether the page follows the newest step. A branch still starts at step `at`.
+    - `at`: the step from which to simulate, or to start a branch; empty for the newest step.
+    - `msg`: the number of the selected message.
+    - `live`: whether the page follows the newest step. Only the form for a branch sends this field,
+      together with `at`.
     """
 
     role = forms.ChoiceField(choices=ROLES, initial="user", required=False)
@@ -101,8 +104,9 @@ class DraftForm(forms.Form):
 
     @classmethod
     def of(cls, trial: WhatIf | None, draft: int | None = None) -> DraftForm:
-        """Return the form for a page. With `draft`, it has the text of this draft to edit;
-        otherwise, it is for the next draft.
+        """Return the form to show for a trial. With the number of a `draft`, the form has the role
+        and the text of this draft. Otherwise, the form has no text, and the role of the trial's
+        last draft.
         """
         drafts = trial.drafts if trial else ()
         if not draft or draft > len(drafts):
@@ -158,7 +162,9 @@ class DraftForm(forms.Form):
 
     @property
     def asks_nothing(self) -> bool:
-        """Whether the form asks for nothing: no text, no limit, and no change of a draft."""
+        """Whether the form is invalid only because it asks for nothing. Such a form has no text, no
+        changed limit, no trial, and no draft to remove.
+        """
         is_only = list(self.errors) == [NON_FIELD_ERRORS]
         return is_only and self.has_error(NON_FIELD_ERRORS, ASKS_NOTHING)
 

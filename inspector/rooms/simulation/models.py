@@ -11,8 +11,8 @@ class Trial(models.Model):
     """Draft messages and a limit that somebody tries on a conversation, without changing the
     conversation.
 
-    A URL with the `key` always shows the same trial. So nothing in a stored trial changes but
-    `tried_at`: when somebody last stored it.
+    A URL with the `key` always shows the same trial. Therefore only `tried_at` changes in a stored
+    trial: the time when somebody last stored the trial.
     """
 
     pk = models.CompositePrimaryKey("memory_id", "key")

@@ -1,5 +1,5 @@
-"""Presents simulations: their captions and arithmetic, their drafts, and the text in the
-composer.
+"""Presents simulations on the conversation page: what each draft would do to memory, in words and
+in sizes. While somebody writes in the composer, the page also shows what the text would do.
 """
 
 from __future__ import annotations
@@ -104,8 +104,9 @@ def writing(simulation: Simulation, first: int) -> Writing | None:
 
 
 def trying(state: ConversationState, trial: WhatIf | None) -> Writing | None:
-    """Return what the drafts and the limit of a trial would do, while nobody writes a text. None
-    without drafts and without limit.
+    """Return what the drafts and the limit of a trial would do to memory, for a composer without
+    text. None if the trial has no limit and the simulation adds no drafts, or if the window has no
+    policy.
     """
     policy = state.window.policy
     if policy is None or trial is None or not (state.simulation.drafts or trial.limit):

@@ -1,8 +1,9 @@
-"""Imports files in the format `chatmemory`. Rows are stored as they are in the file.
+"""Imports files in the format `chatmemory`. Rows are stored as they are in the file; for new IDs,
+see `import_archive`.
 
-A file can come from anywhere. Values, numbers and digests are checked line by line, and each
-conversation is verified before it is stored for good. A faulty conversation is refused, and the
-import continues.
+A file can come from anywhere. Therefore each line is checked: its values, its row number, and the
+digest of a message or step. Each conversation has one transaction, and is verified before the
+commit. A faulty conversation is refused, and the import continues.
 """
 
 from __future__ import annotations
@@ -52,10 +53,14 @@ _FIRST_NAME = declared_pattern(rb'\A\s*\{\s*"(\w+)"')
 
 
 class Line(NamedTuple):
-    """A line of a file in the format `chatmemory`, not decoded. The first line has the `number` 1.
+    """A line of a file in the format `chatmemory`.
 
-    `kind` is the first name in the line, such as `message`. The lines of one conversation have the
-    same `part`. The last line of the file has its own part.
+    - `number`: the line number in the file, from 1.
+    - `part`: a number that all lines of one conversation share. The last line of the file has a
+      `part` of its own.
+    - `kind`: the first name in the JSON object, such as `message`; "" if the line does not begin
+      with a name.
+    - `content`: the line as bytes, not decoded.
     """
 
     number: int

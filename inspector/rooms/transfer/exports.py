@@ -45,9 +45,10 @@ def rendered_file(rendering: Rendering) -> Iterator[str]:
 
 def archive_lines(memory_ids: Iterable[str]) -> Iterator[str]:
     """Yield the lines of a file in the format `chatmemory`. Each conversation is read in one
-    consistent state; those deleted meanwhile are left out.
+    snapshot of the database. A conversation that was deleted meanwhile is left out.
 
-    The line of a step comes after the lines of its messages and of the stays that it began.
+    The line of a step comes after the lines of the messages that the step added, and of the stays
+    that began with it.
     """
     yield lines.line({"chatmemory": lines.VERSION})
     count = 0

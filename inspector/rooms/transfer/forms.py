@@ -69,8 +69,8 @@ class ImportForm(forms.Form):
 
     @staticmethod
     def too_large() -> str:
-        """Return the error for a file that is too large. A page also shows this error if the server
-        rejected the upload unread.
+        """Return the error for a file that is too large. The import page also shows this error if
+        the server rejects the upload with status 413.
         """
         return f"The file is larger than {upload_limit()}. Import the file with {_command()}."
 

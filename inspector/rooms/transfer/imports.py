@@ -93,8 +93,9 @@ class Imported:
 
 @dataclass
 class Listed(Generic[Result]):
-    """The conversations of an import with the same result, such as refused. `count` is their
-    number, and `first` are the first 100 of them.
+    """A list of conversations for which an import had the same result, such as all refused
+    conversations. `count` is the number of these conversations, and `first` has the results of the
+    first 100.
     """
 
     count: int = 0
@@ -155,8 +156,9 @@ class Report:
 
 
 def lost_at(what: str, place: str) -> str:
-    """Return the words for a kind of part (`what`) that cannot be stored: "attributes of a system
-    message, first at line 5". `place` is where in the file the first such part is, or "".
+    """Return words about parts of a file that cannot be stored, such as "attributes of a system
+    message, first at line 5". `what` is the kind of these parts. `place` is the position of the
+    first part in the file, or "" if unknown.
     """
     return f"{what}, first at {place}" if place else what
 
@@ -174,15 +176,19 @@ def import_each(
     prefix: str = "",
     actor: str = "",
 ) -> Iterator[Imported]:
-    """Import conversations one after the other, and yield a result for each. The new ID is `prefix`
-    and the conversation's name. The second conversation named "chat" becomes "chat-2".
+    """Import conversations one after the other, and yield a result for each. The new ID is
+    `prefix`, followed by the conversation's name. The second conversation named "chat" becomes
+    "chat-2".
 
     Without a policy, a conversation gets the default policy of its ID, or a window of 20 messages.
     A recorded session of an agent gets no policy, because memory has what the agent saw.
 
-    A conversation that is stored already is skipped, or gets the new messages of its file. If a
-    stored conversation has other contents, the conversation is refused. Of a redacted message, only
-    number and role are compared. Raises InvalidValue for an invalid actor.
+    If a conversation is stored already, only the messages that are new in the file are added.
+    Without new messages, the conversation is skipped. If the stored conversation was not imported,
+    or differs from the beginning of the conversation in the file, the import is refused. Of a
+    redacted message, only its position and its role are compared with the file.
+
+    Raises InvalidValue for an invalid actor.
     """
     check_actor(actor)
     taken: dict[str, int] = {}

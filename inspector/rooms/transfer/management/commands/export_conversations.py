@@ -105,8 +105,8 @@ class Command(DatabaseCommand):
         return iter(["".join(rendered_file(render_each(whole_history(ids[0]), format)))])
 
     def selected(self, label: str | None) -> list[str]:
-        """Return the IDs of the conversations with a label; without a label, of all
-        conversations.
+        """Return the IDs of the conversations with the given label. If `label` is None, return the
+        IDs of all conversations. Raises CommandError if no conversation is found.
         """
         rows = Memory.objects.all()
         rows = rows.with_label(label) if label else rows
