@@ -32,13 +32,13 @@ _DECLARED = "chatmemory_column"  # the attribute of a field that has its Column
 
 @dataclass(frozen=True)
 class Column:
-    """The declaration of a database column. It has either `sealed_since` or `unsealed`; otherwise,
-    raises TypeError.
+    """The declaration of a database column. It has either `sealed_since` or `unsealed`. Raises
+    TypeError for both or neither.
 
     - `of`: the function that returns the column's value for a new row. Its argument is the
       `NewMessage`, the `Entry` of a stay, or the `Memory` after a step.
     - `sealed_since`: the first version of digests that covers the column; 0 if no digest covers the
-      column. A new column begins a new version. Its number is 1 more than the highest in
+      column. A new column needs a new version: 1 more than the highest version in
       `inspector.rooms.integrity.chain`.
     - `unsealed`: the reason why no digest covers the column, or "".
     - `hidden`: the reason why neither pages nor the API show the column; "" if they show it.
@@ -134,13 +134,13 @@ def redacted_columns(model: type[Model], replacement: object) -> ColumnValues:
 
 
 def shown_values(model: type[Model], row: object) -> ColumnValues:
-    """Return the values of a row's declared columns (see `Column`) that pages and the API show, by
-    name.
+    """Return the values of a row's declared columns (see `Column`), by column name. Columns that
+    neither pages nor the API show are left out.
     """
     names = shown_columns(model)
     return {name: getattr(row, name) for name in names} if names else {}
 
 
 def values_of(model: type[Model], row: object) -> ColumnValues:
-    """Return the values of a row's declared columns (see `Column`), by name."""
+    """Return the values of a row's declared columns (see `Column`), by column name."""
     return {name: getattr(row, name) for name in columns_of(model)}

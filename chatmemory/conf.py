@@ -71,7 +71,8 @@ class Configuration:
       most PAGE_MAX.
     - `IDEMPOTENCY_HOURS` is the number of hours for which the response to an Idempotency-Key is
       stored.
-    - `TOKEN_DAYS` is the number of days after which a new API token expires by default; 0 is never.
+    - `TOKEN_DAYS` is the number of days after which a new API token expires by default; 0 means
+      never.
     - `TEXT_CHARACTERS` is the maximum length of a text in a message. `MEDIA_BYTES` is the maximum
       size of the base64 text of an image, a sound, a video or a file.
     - `PUT_BYTES` is the maximum size of the body of a PUT request to the API. `POST_BYTES` is the
@@ -93,8 +94,9 @@ class Configuration:
     - `DEFAULT_POLICIES` are the policies of conversations that are created without a policy. Each
       key is a prefix of conversation ids.
     - `PROVIDERS` are the providers to which the conversations are sent, such as "openai". A name
-      may have a model: "anthropic:claude-opus-4-6". A dictionary has such a list for each prefix of
-      conversation ids. If the setting is None, providers are chosen on a page.
+      may have a model: "anthropic:claude-opus-4-6". The setting is a list, or a dictionary with a
+      list for each prefix of conversation ids. If the setting is None, providers are chosen on a
+      page.
     - `POLICIES`, `FORMATS` and `ESTIMATORS` are dotted paths of the project's own extensions.
     """
 

@@ -57,7 +57,7 @@ class LedgerCheck:
         """Check a stay. Called when the step that began the stay is verified."""
 
     def step(self, step: Step, ended: Sequence[tuple[int, str]]) -> None:
-        """Check a step. Called after the checks of the messages and stays that began with the step.
+        """Check a step. Called after the step's new messages and new stays are checked.
 
         `ended` has a pair for each stay that ended with the step: the number `n` of the stay, and
         the reason why the message left. The pairs are sorted by `n`.

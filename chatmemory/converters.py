@@ -10,7 +10,9 @@ __all__ = ["MemoryIdConverter", "address", "memory_id_at"]
 
 
 class MemoryIdConverter:
-    """The converter `<memory:memory_id>` of URL patterns. Invalid segments do not match."""
+    """The converter `<memory:memory_id>` of URL patterns. A path segment that is not an encoded
+    memory id does not match.
+    """
 
     regex = "[A-Za-z0-9._~-]+"
 

@@ -96,8 +96,8 @@ class _Transaction(transaction.Atomic):
 
 
 def atomic(using: str | None = None) -> transaction.Atomic:
-    """Return a context manager that runs its block in one transaction of the database `using`, or
-    by default of the library's database.
+    """Return a context manager that runs its block in one transaction. The transaction is in the
+    database `using`, or in the library's database if `using` is None.
     """
     return _Transaction(using or alias(), savepoint=True, durable=False)
 
@@ -246,8 +246,8 @@ def check_sessions_are_kept(**_: object) -> list[Error]:
     """Check that PostgreSQL connections do not share a session, as they do behind PgBouncer in
     transaction mode. This is a system check of Django.
 
-    In a shared session, long lists lose their cursors, and live pages lose the notifications of
-    changes (LISTEN). A database that is down passes the check.
+    In a shared session, queries lose their server-side cursors, and live pages lose the
+    notifications of changes (LISTEN). A database that is down passes the check.
     """
     if not _shares_sessions():
         return []

@@ -19,8 +19,8 @@ class Examination:
     conversation comes first.
 
     After each stored conversation, the process calls `add` and `go_on`. At the end, it calls
-    `rest`. `go_on` takes at most about a quarter of the time. If the process is interrupted, the
-    site's background thread derives the rest.
+    `rest`. `go_on` takes at most about a quarter of the process's time. If the process is
+    interrupted, the site's background thread derives the rest.
     """
 
     def __init__(self) -> None:
@@ -50,8 +50,8 @@ class Examination:
     def go_on(self) -> None:
         """Derive the data of the newest conversation that was added without `is_known`.
 
-        Does nothing if no such conversation is left, or if `go_on` has already taken more than a
-        quarter of the time so far.
+        Does nothing if no such conversation is left. Also does nothing while earlier calls took
+        more than a quarter of the time since this object was created.
         """
         began = monotonic()
         if self._new and SHARE * self._spent <= began - self._began:

@@ -97,7 +97,7 @@ class MessageTooLarge(_MessageError, InvalidValue):
 
 
 class WindowTooLarge(_MessageError, InvalidValue):
-    """After the change, the window would have more messages or bytes than a setting allows."""
+    """A change after which the window would have more messages or bytes than a setting allows."""
 
 
 class UnknownEstimator(InvalidValue):
@@ -175,11 +175,10 @@ class NotCompactable(ChatMemoryError):
 
 
 class LongRecount(ChatMemoryError):
-    """A simulation that would count the tokens of very many messages again, although `recount` is
-    False.
+    """A simulation with `recount=False` that would count the tokens of very many messages again.
 
-    A policy with another estimator needs such a count. `messages` is the number of messages in
-    memory.
+    A new count is needed if the simulated policy has another estimator. `messages` is the number of
+    messages in memory.
     """
 
     field = "recount"

@@ -45,7 +45,7 @@ class PastCases:
       store data for the next call about this conversation.
     - `version`: returns a text that changes when `find` would return other cases for the same
       steps.
-    - `turns`: which turns pages count to show a rate, such as "4 cases per 100 turns".
+    - `turns`: which turns count in a rate on pages, such as "4 cases per 100 turns".
     - `counting`: returns a function that tells whether a case still counts, given the
       conversation's id and the case's `detail`. If `counting` is None, all cases count.
     """
@@ -69,13 +69,14 @@ class Line:
       to this page if exactly one conversation has the flag. If empty, the link leads to `route`.
     - `names_ids`: whether the link's URL lists the ids of the conversations. For more than 50
       conversations, the URL has the name of the flag instead.
-    - `reads_ids`: like `names_ids`, but only while the overview is filtered.
+    - `reads_ids`: whether the link's URL lists the ids while the overview is filtered. The maximum
+      of 50 applies here, too.
     - `newest`: a function that returns a sentence about the newest case, given the id of its
       conversation. None if the line has no such sentence.
-    - `began_at`: the column with the time at which a conversation's case began, in microseconds
-      since 1970.
-    - `began_step`: the column with the step at which the case began, or a function that returns the
-      column. It is used if `began_at` is empty.
+    - `began_at`: the database column with the time at which a conversation's case began, in
+      microseconds since 1970.
+    - `began_step`: the database column with the step at which the case began, or a function that
+      returns the column. It is used if `began_at` is empty.
     """
 
     verb: str | Callable[[], str]
@@ -169,7 +170,9 @@ class Flag:
 
     @property
     def title(self) -> str:
-        """The title of the flag's line on the overview. In a row, `words` is used instead."""
+        """The title of the flag's line on the overview: `line.title`, or `words` if there is no
+        such title.
+        """
         return (self.line and self.line.title) or self.words
 
     @property

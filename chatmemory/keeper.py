@@ -57,9 +57,9 @@ class Keeper(ABC):
         """Return the values of a new row for the newest step of a conversation, by column:
         `content`, and the columns that the keeper's model adds to `KeptRow`.
 
-        `before` is a row of an earlier step and the same version, from which the keeper may
-        continue, or None. A keeper with a `part` also returns the key `parts`, the part rows to
-        store: all of them if `before` is None, else those that have changed. `make` is called in
+        `before` is None, or a row of an earlier step and the same version, from which the keeper
+        may continue. A keeper with a `part` also returns, under the key `parts`, the part rows to
+        store: all part rows if `before` is None, else those that have changed. `make` is called in
         one snapshot of the database.
 
         Raises ChatMemoryError for a conversation that cannot be read.
@@ -106,8 +106,8 @@ class Keeper(ABC):
         """
 
     def row(self, memory: Memory) -> KeptRow | None:
-        """Return the row of a conversation that was made by the current version of the keeper's
-        rules. None if there is no such row. The conversation may have newer steps than the row.
+        """Return a conversation's row that was made by the current version of the keeper's rules.
+        None if there is no such row. The conversation may have newer steps than the row.
 
         Within `shared_rows`, a row that is derived, but not stored yet, is returned instead of the
         stored row.

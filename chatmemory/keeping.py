@@ -300,8 +300,8 @@ class Rounds:
         self._resting: dict[str, float] = {}  # the time until which a conversation rests, by id
 
     def keep_some(self, seconds: float) -> bool:
-        """Derive rows that are out of date, conversation by conversation, for about `seconds`. At
-        least one conversation has its turn. Return whether there is more to do.
+        """Derive the rows that are out of date, until about `seconds` have passed. Return whether
+        there is more to do. At least one conversation is examined, even if this takes longer.
 
         Nothing is derived if the database cannot be written.
         """

@@ -1,7 +1,7 @@
 """The base tables for rows that are derived from ledgers: one row for each conversation.
 
 A `chatmemory.keeper.Keeper` makes the rows. Each row can be made again from the ledger. All columns
-are whole numbers or texts, so that pages can list the rows even if somebody altered a value. Times
+are whole numbers or texts: unlike a date, these can be read even if somebody altered them. Times
 are microseconds since 1970. Structured values are JSON in `content`.
 """
 

@@ -159,8 +159,8 @@ class Message(models.Model):
 
     @property
     def size(self) -> int:
-        """The bytes of the message in UTF-8: its JSON, and the attributes that are stored
-        separately.
+        """The number of bytes of the message in UTF-8: of its JSON, and of the attributes that are
+        stored separately.
         """
         return len(f"{self.payload}{self.attributes or ''}".encode(errors="surrogatepass"))
 

@@ -129,8 +129,8 @@ class IdempotentAnswer(models.Model):
 
 
 class AuditEntry(models.Model):
-    """One stored erasure: the deletion of a conversation, or a redaction. The entry outlives a
-    deleted conversation, so it has no foreign key to the conversation.
+    """An entry of the audit log: the deletion of a conversation, or a redaction. The entry outlives
+    a deleted conversation, so it has no foreign key to the conversation.
     """
 
     class Action(models.TextChoices):

@@ -40,7 +40,7 @@ class Registry(Mapping[str, T]):
         self._lock = RLock()
 
     def register(self, name: str, item: T) -> None:
-        """Add an item under a name, or replace the item with this name. Raises TypeError if
+        """Add an item under a name, or replace the item that has this name. Raises TypeError if
         `accepts` returns False for the item.
         """
         if not self.accepts(item):

@@ -129,9 +129,10 @@ class Room(AppConfig):
         return ()
 
     def step_fields(self) -> Mapping[str, Any]:  # serializer fields, of a layer above
-        """Return serializer fields to add to the API's response about a step, by name.
+        """Return serializer fields to add to the API's response about a step. Each key is the name
+        of a field.
 
-        The API calls `get_attribute` of such a field with the whole response, which has the
+        The API calls `get_attribute` of each field with the whole response, which has the
         `memory_id`.
         """
         return {}

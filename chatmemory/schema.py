@@ -1,6 +1,6 @@
-"""Refuses databases that this version cannot migrate.
+"""Refuses databases that this version cannot migrate. There are two cases:
 
-- Another version has changed the database, mostly a newer version: the database recorded a
+- Another version, usually a newer version, has changed the database: the database recorded a
   migration that this version does not have.
 - The database is too old: this version joined several migrations into one, and the database
   recorded only some of these migrations.

@@ -46,8 +46,8 @@ class Expected(NamedTuple):
 def setting(
     default: object, expected: Expected
 ) -> Any:  # it stands for a value of the field's type
-    """Return a dataclass field for one setting, with its default and its valid values. `read` fills
-    it.
+    """Return a dataclass field for one setting, with its default and its valid values. The function
+    `read` sets the field's value.
     """
     return field(default=default, metadata={"expected": expected})
 

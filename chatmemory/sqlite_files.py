@@ -3,8 +3,8 @@
 Each commit waits until the write-ahead log is on the disk. With `synced_once`, many commits share a
 single wait.
 
-Erased texts stay in the write-ahead log until it is emptied. This is tried after an erasure, and
-fails while a reader needs the log. Then a thread of each server tries again, and so does `manage.py
+Erased texts stay in the write-ahead log until the log is emptied. Each erasure tries to empty the
+log. If a reader still needs the log, a thread of each server tries again, and so does `manage.py
 vacuum`.
 """
 

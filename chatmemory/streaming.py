@@ -1,4 +1,6 @@
-"""Sends long responses while they are made, so that they are never in memory as a whole."""
+"""Sends long responses in chunks while they are made, so that the server never has a whole long
+response in RAM.
+"""
 
 from __future__ import annotations
 
@@ -22,9 +24,9 @@ def streamed(request: HttpRequest, texts: Iterable[str], content_type: str) -> H
     """Return a response with these texts. A short response is sent as a whole, and a long one in
     chunks.
 
-    A long response is compressed here if the client accepts gzip. Django's GZipMiddleware then
-    leaves it unchanged: under ASGI, many clients cannot read the chunks that the middleware
-    compresses.
+    A long response is compressed here if the client accepts gzip, so that Django's GZipMiddleware
+    leaves it unchanged. Under ASGI, many clients cannot read chunks that the middleware has
+    compressed.
 
     An error in the first two chunks is raised. A later error ends the connection, so that the
     client notices that the response is incomplete.

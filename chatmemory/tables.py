@@ -1,5 +1,5 @@
-"""Reads and writes rows of a model by plain SQL, for small and frequent statements, which take
-several times as long with Django's ORM. Rooms use this module, too.
+"""Reads and writes rows of a Django model by plain SQL. This is for small and frequent statements,
+which take several times as long with Django's ORM. Rooms may use this module.
 """
 
 # ruff: noqa: S608 - the parts of the statements are names of tables and columns
@@ -64,8 +64,8 @@ class Table(Generic[M]):
         return None if row is None else self._made(row, cursor.db)
 
     def read_all(self, condition: str, values: Values) -> list[M]:
-        """Return all rows that meet a SQL condition. `values` are the parameters of the condition,
-        which may end with an order and a limit.
+        """Return all rows that meet a SQL condition. The condition may end with ORDER BY and LIMIT.
+        `values` are its parameters.
         """
         with database.cursor() as cursor:
             cursor.execute(f"{self._select} {condition}", values)

@@ -4,7 +4,8 @@ It has the commands of manage.py, some under a shorter name. They use the databa
 data folder, or the database named in the environment (docs/operations.md).
 
 Reports on files, such as `chatmemory recall FILE`, need only the library. So this module does not
-import Django for them. If another command lacks a package, the package's name is printed.
+import Django for them. If a command needs a package that is not installed, the package's name is
+printed.
 """
 
 from __future__ import annotations

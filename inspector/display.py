@@ -1,5 +1,5 @@
-"""Renders pages, whole or as a fragment. Also reads the theme and the type size of a reader from
-cookies.
+"""Renders pages, whole or as a fragment, and gets a reader's display settings, such as the theme,
+from cookies.
 
 The names of the cookies begin with "inspector_", because a project has cookies of its own.
 """
@@ -47,11 +47,12 @@ def switched_on(request: HttpRequest) -> dict[str, str]:
 def render_page_or_fragment(
     request: HttpRequest, page: str, context: Mapping[str, object]
 ) -> HttpResponse:
-    """Return a response with the whole page, or for an HTMX request with only a fragment of the
+    """Return a response with the whole page. For most HTMX requests, return only a fragment of the
     page.
 
-    The fragment is the title and the block `fragment` of the page's template. HTMX requests from
-    links with `hx-boost`, or to restore a page of the browser's history, get the whole page.
+    The fragment is the title and the block `fragment` of the page's template. An HTMX request gets
+    the whole page if it comes from a link with `hx-boost`, or restores a page of the browser's
+    history.
     """
     htmx = request.htmx  # type: ignore[attr-defined]  # set by InspectorMiddleware
     wants_fragment = htmx and not htmx.boosted and not htmx.history_restore_request

@@ -11,7 +11,8 @@ def with_live_streams(application: Application) -> Application:
     """Return an ASGI application that wraps Django's ASGI application.
 
     - A request for a page or the API is refused if its body is too large or arrives too slowly.
-    - Rooms (plug-in features) may answer requests in place of Django, such as live streams.
+    - Rooms (plug-in features) may answer requests in place of Django, such as requests for live
+      streams.
     - All other requests go to Django.
 
     In a project without this layer, Django's views answer live streams.

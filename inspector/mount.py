@@ -83,8 +83,8 @@ def route_at(path: str) -> ResolverMatch | None:
 
 
 def keep_language(request: HttpRequest) -> None:
-    """In a project with i18n_patterns, make all links on this page begin with the language of its
-    URL, such as `/de/`. The texts stay English.
+    """In a project with i18n_patterns, make all links on the requested page begin with the language
+    of the page's URL, such as `/de/`. The texts stay English.
     """
     urlconf: Any = getattr(request, "urlconf", settings.ROOT_URLCONF)  # a module, or its name
     if is_language_prefix_patterns_used(urlconf):

@@ -120,8 +120,8 @@ def check_requests_are_counted(**_: object) -> list[Caution]:
 class SharedThrottle(SimpleRateThrottle):
     """Base class of REST framework throttles that count requests in the shared cache.
 
-    REST framework's setting DEFAULT_THROTTLE_RATES has the rate under the name `scope`, such as
-    `100/minute`. If the name is missing, the rate is `default`.
+    The rate, such as `100/minute`, comes from REST framework's setting DEFAULT_THROTTLE_RATES. The
+    value of `scope` is its key there. If the setting lacks this key, the rate is `default`.
 
     - `num_requests`: the number of requests allowed in a period, such as 100. None means that all
       requests are allowed.

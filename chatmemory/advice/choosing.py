@@ -4,8 +4,9 @@ Each conversation has the same weight, whatever its length. The cost of a policy
 facts held are means over the conversations. Conversations that are far larger than the rest are not
 counted (see `outliers`).
 
-The conversations are divided into two halves (see `is_of_first_half`). A new window must save
-enough in both halves, unless sending everything does not fit the model.
+The conversations are divided into two halves (see `is_of_first_half`). A window that is not yet in
+force is advised only if it saves enough in both halves. This rule does not apply if sending
+everything does not fit the model.
 """
 
 from __future__ import annotations
@@ -173,9 +174,9 @@ def _counts_alike(each: Measured) -> bool:
 def outliers(measured: Sequence[Measured]) -> set[str]:
     """Return the ids of conversations that are far larger than the others.
 
-    The conversation with the most tokens is an outlier if it has more than four times the 90th
-    percentile of the others. The same rule applies to the smallest limit that holds all needed
-    facts.
+    The conversations are compared by two figures: the tokens of the history, and the smallest limit
+    that holds all needed facts. The conversation with the largest figure is an outlier if this
+    figure is more than four times the 90th percentile of the others.
 
     The comparison is repeated without the outliers, until there is no further outlier. Fewer than
     three conversations have no outlier.

@@ -117,7 +117,7 @@ class Sums:
 
 
 def option_of(policy: Policy | None, found: Sums, needed: int, calls: int) -> Option:
-    """Return an `Option` for the policy, whose sums and means are computed from `found`.
+    """Return the `Option` of a policy, with sums and means computed from `found`.
 
     `needed` is the number of facts needed again, and `calls` the number of model calls.
     """

@@ -97,8 +97,10 @@ class Recalls:
 
 
 def kind_to_try(policies: Iterable[Policy | None], today: Policy | None = None) -> Policy:
-    """Return the policy whose limit is varied for the advice: the policy in force, `today`, else
-    the first of `policies` that is not None, else a token window.
+    """Return the policy whose limit is varied for the advice.
+
+    This is `today`, the policy in force. If `today` is None, it is the first of `policies` that is
+    not None. If all are None, it is a token window.
     """
     found = (each for each in (today, *policies) if each is not None)
     return next(found, TokenWindow(1)).enforced()

@@ -157,8 +157,8 @@ class Measured(NamedTuple):
 class Option:
     """A policy with its effect on conversations.
 
-    - `policy`: None for sending everything, and for an option that is `mixed`: then the
-      conversations have different policies.
+    - `policy`: the policy. None for sending everything, and None if `mixed` is True.
+    - `mixed`: whether each conversation has its own policy.
     - `tally`: the sums over all conversations, whose number is `from_conversations`.
     - `needed`, `calls`: the number of facts needed again, and of model calls.
     - `share`: the mean share of needed facts that the policy holds.
@@ -275,7 +275,9 @@ class PromptFigures:
 
 
 def are_few(needed: int) -> bool:
-    """Return whether so few facts were needed again that limits cannot be compared by facts."""
+    """Return whether `needed`, the number of facts needed again, is too small to compare limits by
+    facts held. False for 0: limits are then compared by cost alone.
+    """
     return 0 < needed < FACTS_ENOUGH
 
 
@@ -323,7 +325,9 @@ class Advice:
 
     @property
     def is_few(self) -> bool:
-        """Whether so few facts were needed again that facts cannot decide between policies."""
+        """Whether some facts were needed again, but too few to compare limits by facts held (see
+        `are_few`).
+        """
         return are_few(self.needed)
 
     @property

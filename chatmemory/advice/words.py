@@ -190,10 +190,11 @@ def cause_words(advice: Advice, provider: str = "", least: int = 0) -> str:
 
 
 def headline(advice: Advice) -> str:
-    """Return what the advice says to do in one sentence, without a full stop.
+    """Return the suggested action, or the reason why there is none, as one sentence without a full
+    stop.
 
     For the verdict CHEAPEST, the sentence only names the cheapest limit, such as `Cheapest limit: 8
-    messages`. If sending everything is cheapest, it is `Send everything`.
+    messages`. If sending everything is cheapest, the sentence is `Send everything`.
     """
     pick, goals = advice.pick, advice.goals
     match advice.verdict:

@@ -1,4 +1,4 @@
-"""Reads bodies of requests: checks their size before they are read, and parses JSON strictly."""
+"""Checks the length of request bodies before they are parsed, and parses JSON strictly."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class BodyLimit(NamedTuple):
     - `size`: the limit of the whole body. In a form with an uploaded file, it is the limit of the
       file.
     - `setting`: the name of the setting that has `size`, such as `CHATMEMORY["PUT_BYTES"]`.
-    - `beside`: the limit of all other fields in a form with an uploaded file; else 0.
+    - `beside`: in a form with an uploaded file, the limit of all other fields together; else 0.
     """
 
     size: int
@@ -85,12 +85,10 @@ def declared_length(header: str) -> int:
 
 
 class StrictJSONParser(BaseParser):
-    """Parses JSON strictly. NaN, huge numbers, deep nesting and a property twice in an object are
-    errors.
+    """Parses JSON strictly. Raises ParseError for invalid JSON, NaN, huge numbers, deep nesting,
+    and an object that has a property twice. Raises UnsupportedMediaType for a compressed body.
 
     Messages, and lists within lists, are not checked for repeated properties.
-
-    Raises ParseError for other JSON, and UnsupportedMediaType for a compressed body.
     """
 
     media_type = "application/json"

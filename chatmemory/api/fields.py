@@ -259,7 +259,7 @@ class MessagesField(serializers.Field):  # type: ignore[type-arg]  # not generic
 
 
 class MessagesFieldSchema(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call]  # drf-spectacular has no types here
-    """Describes a MessagesField in the OpenAPI document, with the largest number of messages."""
+    """Describes a MessagesField in the OpenAPI document, including how many messages it allows."""
 
     target_class = MessagesField
 
@@ -310,9 +310,9 @@ def read_messages(
     Raises InvalidField for an invalid item. The error names the item by `field` and index, such as
     `messages[2]`.
 
-    A request may have as many messages as the setting `setting` of CHATMEMORY allows. Raises
-    InvalidField for more messages. `before` is the number of messages in earlier lists of the same
-    request.
+    `setting` names the setting of CHATMEMORY that limits the number of messages in a request.
+    Raises InvalidField for more messages. `before` is the number of messages in earlier lists of
+    the same request.
     """
     most = getattr(configuration(), setting)
     if isinstance(values, list) and before + len(values) > most:

@@ -127,9 +127,9 @@ class Guarded(APIView):
     def initial(self, request: Request, *args: object, **kwargs: object) -> None:
         """Check the request before its body is read.
 
-        Raises RequestDataTooBig or LengthRequired for the body. Raises Throttled if the caller has
-        sent too many requests. Also raises Throttled if the client's address has sent too many
-        requests without a valid token or session.
+        Raises RequestDataTooBig or LengthRequired for the body (see `check_body`). Raises Throttled
+        if the caller has sent too many requests. Also raises Throttled if the client's address has
+        sent too many requests without a valid token or session.
         """
         check_body(request._request, self.limit(request.method))
         try:

@@ -109,7 +109,7 @@ def _kind_schema(kind: type[Policy], name_of_kind: str, stored: bool = False) ->
 
 
 def with_default(schema: Schema, default: object) -> Schema:
-    """Return a copy of a schema with the default value in its description. `schema` is that of an
+    """Return a copy of a schema with the default value in its description. `schema` describes an
     optional member of a request.
 
     The default is not given by JSON Schema's keyword `default`: client generators would then

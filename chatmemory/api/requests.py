@@ -171,9 +171,11 @@ class MessagesRequest(Body):
     format = fields.FormatField()
 
     def validate(self, attrs: Parameters) -> Parameters:
-        """Return the checked values with one more: `sent`, the messages of the request as
-        `SentMessages`. Raises InvalidField, which names an invalid message by its index, such as
-        `messages[2]`.
+        """Return the checked values and one more value: `sent`, the messages of the request as
+        `SentMessages`.
+
+        Raises InvalidField for an invalid message. The error names the message by its index, such
+        as `messages[2]`.
         """
         setting = cast("fields.MessagesField", self.fields["messages"]).setting
         attrs["sent"] = fields.read_messages(attrs["messages"], attrs["format"], setting=setting)
@@ -194,11 +196,11 @@ class AddRequest(MessagesRequest):
     )
 
     def validate(self, attrs: Parameters) -> Parameters:
-        """Return the checked values with two more. `sent` has the messages of the request as
+        """Return the checked values and two more values. `sent` has the messages of the request as
         `SentMessages`, and `new` has these messages as `NewMessage`, each with its client id.
 
-        Raises InvalidField for an invalid message. Also raises it if the request has client ids,
-        but not one for each item of its list.
+        Raises InvalidField for an invalid message. Also raises it if the list `client_ids` is
+        present, but not as long as the list `messages`.
         """
         attrs = super().validate(attrs)
         attrs["new"] = attrs["sent"].with_client_ids(attrs.get("client_ids"))

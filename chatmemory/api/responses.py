@@ -52,8 +52,8 @@ def response(
 
 
 def whole_json(texts: Iterable[str]) -> HttpResponse:
-    """Return a JSON response from parts of its text. Each part is encoded separately, because the
-    joined text would take several times the memory.
+    """Return a JSON response from parts of its text. The parts are encoded separately, to use less
+    RAM.
 
     The response is complete before it is sent. So a slow client does not occupy a database
     connection.
@@ -365,7 +365,7 @@ class DoneSerializer(Json):
 
 
 class RepairSerializer(Json):
-    """The repairs that a response shows: how its messages differ from the stored window."""
+    """The repairs that a response made to a window. The stored window stays as it is."""
 
     provider = serializers.CharField()
     seqs = serializers.ListField(

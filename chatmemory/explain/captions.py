@@ -51,8 +51,8 @@ class Caption:
 def caption(change: ChangeResult, note: str = "") -> Caption:
     """Return the caption of a change. The caption of a simulated change says what would happen.
 
-    `note` is the note of the step. The caption of an add that evicted messages usually ends with
-    this note, and other captions ignore it.
+    `note` is the remark that is stored with the step. The caption of an add that evicted messages
+    usually ends with this remark. Other captions ignore it.
     """
     in_tokens = change.policy is None or change.policy.unit != "messages"
     gained, lost = change.gained, change.lost

@@ -308,9 +308,11 @@ def _is_kept(window: WindowView, row: MessageView) -> bool:
 
 def room_before(window: WindowView, position: int) -> int:
     """Return how much must be added until the message at index `position` leaves, in the unit of
-    the policy's limit. 1 or less means that the next add, or the next turn, may evict the message.
+    the policy's limit.
 
-    With options such as `low_water`, the message may stay longer than the number says.
+    1 or less means that the message may leave at the next add. If the limit counts turns, it may
+    leave when the next turn begins. With options such as `low_water`, the message may stay longer
+    than the number says.
     """
     policy = window.policy
     assert can_decide(policy)

@@ -76,8 +76,8 @@ def find(value: JsonValue) -> RawTranscript | None:
 def claims(value: JsonValue) -> bool:
     """Return whether a value can only be Anthropic's.
 
-    It must be an answer, have a system prompt outside the list of messages, or have a block type
-    that only Anthropic has.
+    True for a conversation with a system prompt outside the list of messages, or with a block that
+    only Anthropic writes. Also True for a single answer.
     """
     found = find(value)
     if found is None or isinstance(found.turns[0], Response):

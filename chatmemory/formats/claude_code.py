@@ -660,12 +660,12 @@ def _content(block: JsonDict) -> Content:
 
 
 def content_of(record: JsonValue) -> JsonValue:
-    """Return the parts of a record that have words of people, models or tools; None if no such part
-    is known. Words in these parts that are in no message are reported as lost.
+    """Return the parts of a record that have words of people, models or tools. Words in these parts
+    are reported as lost if no message has them.
 
     The parts are the content of the record's message, and a text that the user typed while the
     agent worked. Properties that this module does not know are also parts. Copies of tool results
-    are left out.
+    are left out. Returns None for a record with neither a message nor such a text.
     """
     if record.get("type") in SPEAKERS:
         return [_OF_A_MESSAGE.without(record.get("message")), _BESIDE.without(record, "message")]

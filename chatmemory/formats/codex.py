@@ -74,8 +74,8 @@ _ABOUT_TURNS = (
 def find(value: JsonValue) -> RawTranscript | None:
     """Return the records of a file, or None if the file is in another format.
 
-    The file has a list of records, or is one object with the properties `session` and `items`. The
-    first version of Codex wrote the object. Its records are the session and the items.
+    The file has a list of records. The first version of Codex wrote an object with the properties
+    `session` and `items` instead. Then the session and each item are the records.
     """
     if isinstance(value, dict) and dict_in(value, "session") and list_in(value, "items"):
         value = [value["session"], *value["items"]]
@@ -509,11 +509,11 @@ def _output(output: JsonValue) -> str | list[Content]:
 
 def content_of(record: JsonValue) -> JsonValue:
     """Return the parts of a record that have words of people, models or tools. Words in these parts
-    that are in no message are reported as lost.
+    are reported as lost if no message has them.
 
     The parts are the record's item, the texts that an event copies, a system prompt, and properties
-    that this module does not know. Returns None if no such part is known, and `NOTHING` for an
-    event that only copies a tool call.
+    that this module does not know. Returns None if no such part is known. Returns `NOTHING` for an
+    event that only copies a tool call and its result, so that the event is not searched.
     """
     item = _item_in(record)
     if "payload" not in record or item is not None:

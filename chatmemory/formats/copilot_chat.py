@@ -88,7 +88,7 @@ def content_of(request: JsonValue) -> JsonValue:
     """Return the parts of a request that may have words: the user's text, the displayed answer in
     `response`, and the model calls in `result`, if they are recorded.
 
-    Words in these parts that are in no message are reported as lost.
+    Words in these parts are reported as lost if no message has them.
     """
     known = _BESIDE.without(request)
     if not isinstance(known, dict):

@@ -69,8 +69,8 @@ def find(value: JsonValue) -> RawTranscript | None:
 
 
 def is_record(value: JsonValue) -> bool:
-    """Return whether a value is an event: it has a type, its data, and an id or a time. Events of
-    type `abort` and `result` need only a time.
+    """Return whether a value is an event: it has a type, an object `data`, and an id or a time.
+    Events of the types `abort` and `result` need only the type and a time.
     """
     if not isinstance(value, dict) or not isinstance(value.get("type"), str):
         return False

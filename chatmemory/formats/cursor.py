@@ -56,9 +56,9 @@ def _is_message(value: JsonValue) -> bool:
 
 
 def content_of(record: JsonValue) -> JsonValue:
-    """Return the parts of a record that have words: the content of its message, and its other
-    properties. The time and the tags that Cursor writes around a question are left out. None if the
-    type of the record is unknown.
+    """Return the parts of a record that have words: the content of its message, and the properties
+    of the record other than `message`. The time and the tags that Cursor writes around a question
+    are left out. None if the type of the record is unknown.
 
     If words of these parts are in no message, the words are reported as lost.
     """

@@ -74,8 +74,8 @@ def sessions_of(
 
 
 def unwritten_log(content: bytes | IO[bytes]) -> bool:
-    """Return whether a database file has a write-ahead log with data. The log is not read, so that
-    the newest changes are missing.
+    """Return whether a database file has a write-ahead log with data. The log is not read, so the
+    newest changes are missing from the sessions.
     """
     name = getattr(content, "name", None)
     try:

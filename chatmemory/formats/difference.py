@@ -5,8 +5,8 @@ that message, the *written* values. `difference` returns how the original differ
 values. This difference is stored in the message's attributes. `applied` later makes the original
 again from the written values and the difference.
 
-If the message is edited before that, its new texts are written. For this, differences follow these
-rules:
+If the message was edited in between, `applied` uses its new texts. For this, differences follow
+these rules:
 
 - A difference does not repeat the texts of its message. Where the original has such a text, the
   difference has a hole, which names the text.

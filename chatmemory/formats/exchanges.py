@@ -34,7 +34,7 @@ _WITHIN = ("body", "messages", "message", "output", "outputs", "response", "resu
 
 @dataclass(frozen=True)
 class Call:
-    """A model call in a log or trace.
+    """A model call in a log or trace, or another record of a trace.
 
     - `request`, `answer`: what was sent to the model, and what the model returned, as JSON or text.
       None if the log does not have it.

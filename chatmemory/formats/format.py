@@ -20,7 +20,7 @@ class Loss:
 
     - `where`: the position in the conversation, such as "message 3".
     - `what`: the detail.
-    - `turn`: the index of the JSON value with the loss in the list of messages, or None if unknown.
+    - `turn`: the index, in the list of messages, of the JSON value with the loss. None if unknown.
       If several values have the same loss, this is the index of the first value.
     - `place`: the position in the file, such as "line 5".
     """
@@ -56,7 +56,7 @@ class Node:
     """A message in a tree of messages, as chat sites store them.
 
     `parent` is the id of the previous message, and `value` is the message as JSON. `is_shown` is
-    True on the path to the message that the site shows last.
+    True if the message is on the path that the site shows.
     """
 
     id: str
@@ -252,7 +252,7 @@ class Format:
 
     - `content_of`: returns the part of a turn with the texts of people, models and tools; by
       default, the whole turn. Words of this part that are in no message are reported as losses (see
-      `chatmemory.formats.account`). Words are strings of four letters or more, except ids, types
+      `chatmemory.formats.account`). Words are strings with at least four letters, except ids, types
       and the like.
     - If no message was read from a turn, and `content_of` returns no words, the words of the whole
       turn are checked. To prevent this, list the type of the turn in `kinds`, or return

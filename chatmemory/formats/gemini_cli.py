@@ -1,5 +1,5 @@
-"""Gemini CLI: session files, one JSON object, or since 2026 one record a line. This format is only
-read.
+"""Gemini CLI: session files. A file is one JSON object or, since 2026, one record a line. This
+format is only read.
 
     {"sessionId": …, "projectHash": …, "messages": [{"id": …, "type": "user", "content": …}, …]}
 

@@ -60,11 +60,11 @@ def dict_in(value: JsonValue, name: str) -> JsonDict:
 
 
 def text_in(value: JsonMap, *names: str) -> str | None:
-    """Return the first of the properties `names` that is a text and not empty. If there is none,
-    return the last of these properties: "" or None.
+    """Return the first of the properties `names` that is a text and not empty. If all are empty or
+    missing, return the last property: "" or None.
 
-    The properties are read in this order. Raises InvalidMessage at a property that is neither a
-    string nor null.
+    The properties are read in the order of `names`. Raises InvalidMessage at a property that is
+    neither a string nor null.
     """
     found: str | None = None
     for name in names:
@@ -115,8 +115,8 @@ def unread(
 ) -> Iterator[Loss]:
     """Yield a loss for each property of `value` that is not in `read` and is not empty.
 
-    A property in `read` is a loss, too, if it has an object, but its name, such as "id", is for
-    texts or numbers.
+    A property in `read` is a loss, too, if its name, such as "id", is for texts or numbers, and its
+    value is an object or a list with objects.
 
     `where` is the position of the losses, and `turn` is the index of `value` in the list of
     messages.

@@ -405,8 +405,8 @@ def url_and_detail(content: ImageContent) -> JsonDict:
 
 
 def plain(value: LibraryValue) -> JsonValue:
-    """Return objects of OpenAI's library as JSON values. Properties that the library never sends
-    are left out.
+    """Return objects of OpenAI's library as JSON values. Properties that the library does not send
+    to the API, such as `parsed`, are left out.
     """
     return plain_values(value, _as_sent)
 

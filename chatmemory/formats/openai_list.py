@@ -3,9 +3,9 @@ only read.
 
     {"object": "list", "data": [newest, …, oldest], "first_id": …, "last_id": …, "has_more": …}
 
-A page or a list that begins with the newest message is reversed. A message of a thread has its text
-under `text.value`. Source of the shapes: OpenAI's API reference, list messages, list conversation
-items.
+A page, or a list of messages without a page around it, is reversed if it begins with the newest
+message. A message of a thread has its text under `text.value`. Source of the shapes: OpenAI's API
+reference, list messages, list conversation items.
 """
 
 from __future__ import annotations

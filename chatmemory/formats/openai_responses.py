@@ -11,7 +11,7 @@ Messages from items:
 - An item that is both call and result, such as `mcp_call`, becomes a call and a result. Both are
   written as one item again.
 - If an item for a call or a result has another type than `function_call` or `function_call_output`,
-  the attributes keep the type: `{"openai_responses": {"types": [type, …]}}`.
+  the attributes of its message keep the type: `{"openai_responses": {"types": [type, …]}}`.
 
 Items that no message can express are kept in the attributes of a message:
 

@@ -111,7 +111,7 @@ def content_of(event: JsonValue) -> JsonValue:
 
 def type_of(event: JsonValue) -> str:
     """Return the `kind` of an event. In version 0 of OpenHands, return its `action` or
-    `observation`. Return "none" if the event has none of these names.
+    `observation`. Return "none" if the event has none of these properties.
     """
     named = ("kind", "action", "observation")
     return next((each for name in named if isinstance(each := event.get(name), str)), "none")

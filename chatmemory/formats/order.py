@@ -31,8 +31,8 @@ _TIMES = (
 def is_newest_first(turns: Sequence[JsonValue]) -> tuple[bool, tuple[Loss, ...]]:
     """Return whether a list begins with the newest message, and the losses to report.
 
-    True if the times of the messages decrease. A loss says that the list is reversed, or that its
-    times are in no order. If a message has no time, the result is False without losses.
+    True if the times of the messages decrease. A loss says that the list is read backwards, or that
+    its times are in no order. If a message has no time, the result is False without losses.
     """
     times: list[float] = []
     for turn in turns:

@@ -25,7 +25,7 @@ class Packed(Sequence[T]):
 
     Reading an item decompresses its block. Go through the items in order, because only a few
     decompressed blocks are kept. A change of an item is not stored until you assign the item to its
-    index. If its block is compressed already, an assigned item stays uncompressed.
+    index. An item that you assign in a compressed block is stored uncompressed.
     """
 
     def __init__(self, items: Iterable[T] = ()) -> None:

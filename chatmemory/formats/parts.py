@@ -270,8 +270,8 @@ class TurnReader(Reader):
         """Return the value of `ReadMessage.joins` for `message`. The argument `joins` says whether
         this message and the previous message were read from one JSON value.
 
-        Return None if the writer does the same by default. By default, it joins two tool results in
-        a row, and no other messages.
+        The result is `joins`, or None if the writer by default does what `joins` says. By default,
+        the writer joins two tool results in a row, and no other messages.
         """
         last = self.messages[-1].message if self.messages else None
         are_results = isinstance(last, ToolExecutionResultMessage) and type(last) is type(message)

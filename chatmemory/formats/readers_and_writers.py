@@ -168,8 +168,8 @@ class Reader(_Conversion, ABC):
         return self.messages
 
     def expect(self, value: JsonMap, *read: str) -> None:
-        """Record a loss for each property of `value` that is not empty, and whose name is not in
-        `read`.
+        """Record a loss for each non-empty property of `value` whose name is not in `read`. `read`
+        has the names of the properties that the reader uses.
         """
         self.losses += unread(self._place, value, read, self._turn)
 
@@ -190,9 +190,9 @@ class Writer(_Conversion, ABC):
     - `within`: the name of the list of messages in the format, such as "messages". It is "" if the
       list has no name.
     - `beside`: the names of properties that are written outside the list, such as "system".
-    - `cannot_say`: the fields of messages that the format lacks, out of "name", "thinking" and
+    - `cannot_say`: the names of message fields that the format lacks: any of "name", "thinking" and
       "is_error".
-    - `last`: the message that `write` has written last. None before the first message.
+    - `last`: the message that was written last. None before the first message.
     """
 
     within: ClassVar[str] = ""
@@ -203,8 +203,8 @@ class Writer(_Conversion, ABC):
     def write_each(self, messages: Iterable[ChatMessage]) -> Rendering:
         """Return the messages as a stream of JSON values.
 
-        The losses of the stream include each custom message, and each attribute that does not have
-        the name of the format.
+        The losses of the stream include each custom message, and each attribute whose name differs
+        from the name of the format.
         """
         beside: JsonDict = {}
         return Rendering(self._values(messages, beside), self.losses, self.within, beside)
@@ -262,9 +262,9 @@ class Writer(_Conversion, ABC):
         return written
 
     def with_difference(self, read: ReadMessage) -> ChatMessage:
-        """Return the message of `read`, with an attribute that has the name of the format. The
-        attribute keeps the details of `read.values` for which a message has no field, and
-        `read.joins` and `read.response`.
+        """Return the message of `read`. Its attribute with the name of the format keeps
+        `read.joins`, `read.response`, and the details of `read.values` for which a message has no
+        field.
 
         If there is nothing to keep, the message is returned unchanged.
         """
@@ -283,9 +283,8 @@ class Writer(_Conversion, ABC):
         """Return the JSON values of one message, made by the method for its type, such as `user`.
         Empty for a custom message.
 
-        Details of the original JSON are restored in objects of the same kind (see
-        `chatmemory.formats.difference`). The kind is the role or type of an object, or else the
-        name of its first property, such as "toolUse".
+        Details of the original JSON are not in these values. The caller adds them from the
+        message's attributes (see `chatmemory.formats.difference`).
         """
         for field in self.cannot_say:
             if getattr(message, field, None):
@@ -387,7 +386,7 @@ _FIELDS = {
 def format_attribute(message: ChatMessage, format: str) -> JsonMap:
     """Return the details that a format has kept in a message's attributes; {} if there are none.
 
-    Check them before use, because clients can send any attributes.
+    The details may be malformed, because clients can send any attributes.
     """
     own = getattr(message, "attributes", {}).get(format)
     return own if isinstance(own, Mapping) else {}
@@ -478,13 +477,14 @@ def stand_in(kind: str, name: str | None) -> TextContent:
     """Return a placeholder text for content that a message cannot express, such as "[file a.txt]"
     for a file stored at the provider. Without a `name`, the text is "[file]".
 
-    If the message is written in the same format, the original content is written.
+    When the message is written in the format from which it was read, the original content replaces
+    the placeholder.
     """
     return TextContent(f"[{kind} {name}]" if name else f"[{kind}]")
 
 
 def ids_of_calls(messages: Iterable[ChatMessage]) -> frozenset[str]:
-    """Return the ids of all tool calls in the messages. A generated id must be none of them."""
+    """Return the ids of all tool calls in the messages."""
     calls = (c for m in messages if isinstance(m, AiMessage) for c in m.tool_execution_requests)
     return frozenset(call.id for call in calls if call is not None and call.id)
 
@@ -516,8 +516,8 @@ class Calls:
     id answers the call with this id. A result without an id answers the oldest open call with the
     same tool name, or else the oldest open call.
 
-    A call without an id gets a new id, such as `call_1`, that is not among the ids in the argument
-    `taken`.
+    A call without an id gets a new id, such as `call_1`. The new id is never one of the ids in
+    `taken`, the argument of the constructor.
     """
 
     def __init__(self, taken: frozenset[str] = frozenset()) -> None:

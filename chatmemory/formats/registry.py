@@ -194,11 +194,11 @@ def render_messages(messages: Iterable[ChatMessage], format: str = "langchain4j"
 
 
 def render_each(messages: Iterable[ChatMessage], format: str = "langchain4j") -> Rendering:
-    """Return messages as a stream of JSON values of a format. Most formats read all messages once
-    before the first value, to collect the ids of tool calls.
+    """Return messages as a stream of JSON values of a format. Most formats iterate over all
+    messages once before the first value, to collect the ids of tool calls.
 
-    Raises InvalidValue for a format that is only read. Raises InvalidMessage, perhaps only while
-    the stream is read, for a message that cannot be written.
+    Raises InvalidValue for a format that is only read. Raises InvalidMessage for a message that
+    cannot be written, perhaps only when the stream reaches this message.
     """
     render = format_named(format).render
     if render is None:
@@ -221,8 +221,8 @@ class _Checked(Iterable[ChatMessage]):
 
 
 def kept_in(attributes: JsonMap) -> dict[str, list[str]]:
-    """Return the names of the details that formats have kept in a message's attributes, by the name
-    of the format.
+    """Return the names of the details that each format has kept in a message's attributes, such as
+    `{"openai_chat": ["annotations"]}`.
     """
     return {
         name: [kept for part, value in own.items() for kept in _names(part, value)]

@@ -59,12 +59,12 @@ def new_places(
     """Return the indexes of the messages in `sent` that are new to a run of model calls. None if
     the call does not belong to the run.
 
-    `sent` has the digests of the call's messages, and `known` has the digests of the run's last
-    call. A call belongs to the run in three cases:
+    `sent` has the digests of the call's messages, and `known` has the digests of the messages in
+    the run's last call. A call belongs to the run in three cases:
 
     - `sent` begins with all messages of `known`. The last message of `known`, an answer, may differ
       if at least two messages before it are equal and `sent` has more messages.
-    - `sent` is a beginning of `known`, sent again.
+    - `known` begins with all messages of `sent`, such as when a request is repeated.
     - The conversation was compacted: `sent` has the last messages of `known` after a summary or a
       shortened beginning. New messages may follow them. At least `in_common` messages must be in
       both lists.
@@ -107,12 +107,12 @@ def goes_on_with(
 
 
 class Runs:
-    """The runs that were found so far. A run is a series of model calls of one conversation. It is
-    stored as the digests of the messages in its last call.
+    """The runs that were found so far. A run is a series of model calls of one conversation. Each
+    run is stored as the digests of the messages in its last call.
 
-    `find` compares a call only with runs that have one of their last messages in the call (see
-    `ends`). With `all_alike`, for the calls of one session, it compares a call with the 20 newest
-    runs.
+    `find` compares a call only with runs of which one of the last two messages is in the call (see
+    `ends`). With the constructor's argument `all_alike`, for the calls of one session, `find`
+    compares a call with the 20 newest runs.
     """
 
     def __init__(self, all_alike: bool = False) -> None:
@@ -156,9 +156,10 @@ class Runs:
 
 def ends(digests: Sequence[bytes]) -> set[bytes]:
     """Return the digests by which `Runs` finds a run: those of the last two messages in the run's
-    last call. For one or two messages, only the last digest is returned.
+    last call. If the call has only one or two messages, only the digest of the last message is
+    returned.
 
-    `digests` has the digests of all messages in that call. The message before the last is included,
+    `digests` has the digests of all messages in the call. The last digest alone is not enough,
     because a client may change the last message, an answer.
     """
     return {*digests[-2:]} if len(digests) > 2 else {*digests[-1:]}

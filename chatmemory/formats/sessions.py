@@ -61,10 +61,10 @@ class SessionReader(ABC):
     def read_all(
         self, turns: Sequence[JsonValue], order: Iterable[int], after: Iterable[ChatMessage] = ()
     ) -> Transcript:
-        """Return the session read from the records with the indexes `order`, in that order.
+        """Return the session that is read from the records with the indexes `order`, in this order.
 
-        The `messages` of the result do not include the summaries of compactions, which are in its
-        `session`. A record that cannot be read is left out and reported.
+        Summaries of compactions are in the `session` of the result, but not in its `messages`. A
+        record that cannot be read is left out and reported.
         """
         self.calls.continue_from(after)
         self._account = account = Account.of(turns)
@@ -119,8 +119,8 @@ class SessionReader(ABC):
         """Record that `what`, such as "messages without content", was lost `times` times in the
         current record.
 
-        The other words of the record are still checked. If they are in no message, they are
-        reported as lost, too. After `miss`, they are not checked.
+        Unlike after `miss` alone, the words of the record are still checked: words that are in no
+        message are reported as lost, too.
         """
         if times:
             self.account_for_record()
@@ -133,8 +133,8 @@ class SessionReader(ABC):
         return self.built.add(message, by_program)
 
     def account_for_record(self) -> None:
-        """Mark the current record as read in the session's `Account`. `add` does this for each
-        message.
+        """Mark the current record as read, in the session's `Account`. `add` calls this method for
+        each message.
         """
         if self._account:
             self._account.read(self._turn)

@@ -25,8 +25,8 @@ def nodes_of(values: JsonMap, parents: JsonMap, last: JsonValue) -> list[Node]:
     """Return the messages of a tree as nodes: first the path to the message `last`, then all other
     messages.
 
-    `values` has the messages, and `parents` the ids of their parents, both by the id of the
-    message. If `last` is not in the tree, the last message in the file takes its place.
+    `values` maps the id of a message to the message, and `parents` maps the id of a message to the
+    id of its parent. If `last` is not in the tree, the last message in the file takes its place.
     """
     if not isinstance(last, str) or last not in values:
         last = next(reversed([*values]), None)

@@ -95,7 +95,7 @@ def strings_in(value: JsonValue, path: str = "") -> Iterator[tuple[str, str]]:
     text. The argument `path` is the path of the value itself.
 
     A string without words has fewer than four letters, or is an id, a date, a URL or the like.
-    Properties without words are left out, too (see `told`).
+    Strings under a name such as "id" are left out, too (see `told`).
     """
     waiting: list[tuple[str, JsonValue]] = [(path, value)]
     while waiting:
@@ -190,8 +190,8 @@ class Beside:
     inner: Mapping[str, Beside] = field(default_factory=dict)
 
     def without(self, value: JsonValue, *read: str) -> JsonValue:
-        """Return the properties of an object that must be searched for words. `read` are names of
-        properties that were read already, and are left out.
+        """Return an object without the properties that need not be searched for words. `read` are
+        the names of further properties to leave out, because they were read already.
 
         A value that is no object is returned unchanged.
         """
@@ -257,9 +257,9 @@ class Words:
         return bisect_left(self._order, turn, key=self._turn)
 
     def has_all(self, text: str, turn: int) -> bool:
-        """Return whether the words of a text are in messages. Usually, one message must have the
-        whole text. For the JSON of an object or list, each string with words may be in another
-        message.
+        """Return whether the words of a text are in messages. The whole text must be in one
+        message. If the text is the JSON of an object or list, it is enough that each string with
+        words is in some message.
 
         `turn` is the index of the record with the text.
         """

@@ -58,9 +58,9 @@ class ChatMemoryMiddleware(AgentMiddleware[AgentState[AgentType], AgentType, Age
       earlier checkpoint. Only messages after the last known message of the state are added.
     - A message that changes in the state later keeps its first text in the memory.
     - A summary of SummarizationMiddleware becomes a compaction: in the memory, it replaces the
-      messages that the state no longer has. If the memory cannot be compacted, such as because the
-      summary is too long, the model sees the summary before the window.
-    - The system prompt is the agent's own.
+      messages that the state no longer has. If the memory cannot be compacted, for example because
+      the summary is too long, the model sees the summary before the window.
+    - The system prompt is the agent's own, and not part of the memory.
     - With `search_history=True`, the model gets the tool `search_history`, which searches the
       thread's history.
 

@@ -92,8 +92,8 @@ class ChatMemoryCapability(AbstractCapability[AgentType]):
     _output_tools: set[str] = field(default_factory=set, init=False, repr=False)
 
     def get_default_conversation_id(self, run_id: str) -> str | None:
-        """Return "" as the conversation id of each run that has none, so that `for_run` can refuse
-        the run.
+        """Return "" as the conversation id of a run without a conversation id, so that `for_run`
+        can refuse the run.
 
         Return None if the capability has one memory for all runs. Pydantic AI then generates an id.
         """

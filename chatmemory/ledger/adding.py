@@ -125,8 +125,8 @@ def add_copies(recorder: Recorder, messages: Sequence[NewMessage]) -> list[Chang
     """Copy messages from the history of another conversation into this conversation. Return one
     result for each message.
 
-    An add would ignore a system message that equals the current system message. Before such a
-    message, memory is cleared in a separate step, so that the message is copied, too.
+    An add ignores a system message that equals the current system message. To copy such a message,
+    too, memory is cleared first, in a separate step.
     """
     results = []
     for message in messages:
@@ -144,9 +144,9 @@ def add_recorded(
     """Add the messages of a coding agent's session, one step each. Returns one result for each
     message.
 
-    No policy trims the window. A summary of the session replaces messages as in the agent's own
-    compaction. `compactions` maps the index of each summary in the session to its compaction. The
-    message at index i of the session gets the seq i + 1.
+    No policy trims the window. A message that is a summary replaces other messages, as in the
+    agent's own compaction. `compactions` maps the index of each summary in the session to its
+    compaction. The message at index i of the session gets the seq i + 1.
     """
     results = []
     arrivals = counted_entries(recorder.memory, [new.message for new in messages])
@@ -171,8 +171,8 @@ def _compacted(window: Window, compaction: Compaction, summary: Entry) -> Transi
 def summarized(recorder: Recorder, summary: str, plan: SummaryPlan, words: Words) -> Transition:
     """Return the transition that replaces messages of the recorder's window by this summary.
 
-    `plan` says which messages are replaced. `words` are the project's additions to what counts as a
-    fact: exact terms that the plan appends to the summary are found with them.
+    `plan` says which messages are replaced, and how many exact terms may be appended to the
+    summary. `words` are the settings that add to the rules for exact terms.
 
     Raises MessageNotFound, InvalidMessage, MessageTooLarge, NotCompactable.
     """
@@ -366,11 +366,11 @@ class Recount:
 
     @classmethod
     def ahead(cls, memory_id: str, estimator_name: str) -> Recount | None:
-        """Return the messages of a conversation's window, counted by the estimator
-        `estimator_name`. None for an unknown id.
+        """Return the window of a conversation, counted by the estimator `estimator_name`. None for
+        an unknown id.
 
-        Also None if the conversation's estimator has the same family. Estimators of one family
-        count alike, so the stored counts stay valid.
+        Also None if this estimator and the conversation's estimator are of one family. Estimators
+        of one family count alike, so the stored counts stay valid.
         """
         try:
             with one_snapshot():
@@ -402,8 +402,9 @@ def change_policy(recorder: Recorder, policy: Policy, recount: Recount | None = 
 
 
 def ensure_countable(recorder: Recorder, recount: Recount | None = None) -> None:
-    """Remove the policy of a conversation whose estimator is not installed, as a step. From then
-    on, the client decides the window, and the default estimator counts the tokens.
+    """Remove the conversation's policy, as a step, if the conversation's estimator is not
+    installed. From then on, the client decides the window, and the default estimator counts the
+    tokens.
 
     `recount` is the window, already counted by the default estimator. Without `recount`, the window
     is counted here.

@@ -23,7 +23,8 @@ def totals_before(
     """Return the totals of a window before a change, with the cost under `policy`, the policy in
     force after the change.
 
-    The numbers of messages and tokens are those of `before`. The cost is computed from `after`:
+    The numbers of messages and tokens are those of `before`. The cost is the part of the limit that
+    the messages take (`Policy.weigh`). It is computed from `after`:
 
         cost before = cost after - costs of the arrivals + costs of the evicted messages
 

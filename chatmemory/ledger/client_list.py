@@ -113,8 +113,8 @@ class Replacement:
     """The replacement of a window by a new list.
 
     - `old`: the entries of the old window, with their messages.
-    - `transition`: the change without numbers. Its arrivals are the whole new list, and its
-      evictions are the messages that the policy trims.
+    - `transition`: the change, before its new messages and stays get numbers. Its arrivals are the
+      whole new list, and its evictions are the messages that the policy trims.
     - `before`: the contents of the messages of the old window, to compare with `payloads`.
     - `payloads`: the contents of the messages of the new list. Attributes that the list has for a
       redacted message are left out.
@@ -143,11 +143,11 @@ class Replacement:
         return cls(old, transition, before, payloads, by_client)
 
     def as_it_was(self, window: Window) -> Replacement:
-        """Return the replacement in which the messages that remain have the pins and token counts
-        of the old window. So a redacted message keeps the count of its erased text.
+        """Return the replacement with the pins and token counts of the old window for all messages
+        that remain. So a redacted message keeps the count of its erased text.
 
         The policy trims the new list again, because pinned messages do not leave. `window` is the
-        current window.
+        old window.
         """
         arrivals = self.transition.arrivals
         counted = {
@@ -262,9 +262,10 @@ class Replacement:
         position maps to the reasons for which the message may have left.
 
         - In a list for `set_messages`, every message that is not in the old window may return, for
-          any reason.
-        - In a client's list, the reasons depend on the position: a message after the last known
-          message is probably new (see `last_known`).
+          whatever reason it left.
+        - In a client's list, this holds for messages before the last known message (see
+          `last_known`). Later messages and system messages are probably new, so only some reasons
+          are allowed.
         - The result is empty if the conversation has no history yet (`is_first`).
         - The result is also empty if the new list only drops the first old messages and appends new
           messages.
@@ -473,8 +474,9 @@ def returning_messages(memory: Memory, replacement: Replacement) -> dict[int, En
     list. Each entry has the seq and origin of the stored message, and the overrides of its new
     stay.
 
-    Each stored message returns only once. If a message of the list equals several stored messages,
-    the latest of them returns. Stored messages with the same attributes are preferred.
+    Each stored message returns only once. A message of the list can match several stored messages.
+    Then the latest stored message with the same attributes returns. If none has the same
+    attributes, the latest of all returns.
     """
     allowed = replacement.may_return(is_first=memory.last_seq == 0)
     if not allowed:

@@ -90,8 +90,8 @@ class CompactionPreview:
 
     - `covered`: the seqs of the messages that would leave.
     - `change`: the result that `compact` would return.
-    - `terms`: exact terms of these messages that the summary does not contain, the most important
-      first. There are at most 50, or at most `append_terms` if that is more.
+    - `terms`: exact terms that the messages in `covered` contain and the summary lacks, the most
+      important first. There are at most 50, or at most `append_terms` if that is more.
     - `appended`: how many of the `terms` would be appended to the summary, from the first on.
     - `beside`: how many of the `terms` would not be lost, because a message that stays has them,
       too.

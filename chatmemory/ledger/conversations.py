@@ -73,9 +73,9 @@ def change(
     """Change the policy of a conversation, its labels, or both. Each change is a step; an equal
     value makes no step.
 
-    - `policy`: the new policy; None keeps the current policy. A lower limit evicts nothing at once:
-      reads hide the messages over the limit, and the next add evicts them. If the limit is raised
-      before that add, they are shown again (LangChain4j trims on reading).
+    - `policy`: the new policy; None keeps the current policy. A lower limit evicts nothing at once.
+      Messages over the limit are hidden from the model, and the next add evicts them. If the limit
+      is raised before that add, they are shown again (LangChain4j trims on reading).
     - `labels`: all new labels; None keeps the current labels. The label that identifies an import
       always stays.
     - `recount`: the window, counted by the new policy's estimator. Without `recount`, the window is

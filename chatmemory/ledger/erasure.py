@@ -1,5 +1,5 @@
 """Erases a whole conversation, or data that were derived from the text of a message. An audit entry
-remains.
+of the erasure remains.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ SLICE = 1_000
 def delete(memory_id: str, *, actor: str = "", expected_version: int | None = None) -> None:
     """Delete a conversation with its whole history. This cannot be undone.
 
-    A long conversation is removed in several short transactions, but nobody can read it after the
-    first. Raises InvalidValue, MemoryNotFound, VersionConflict.
+    A long conversation is removed in several short transactions. After the first transaction,
+    nobody can read the conversation. Raises InvalidValue, MemoryNotFound, VersionConflict.
     """
     check_change(memory_id, actor, expected_version)
     with database.atomic():
@@ -129,12 +129,12 @@ def purge(memory_id: str) -> None:
 
 
 def purge_slice(memory_id: str, model: type[Model], number: str, size: Combinable) -> bool:
-    """Remove the first rows of a conversation that is being deleted from the table `model`: as many
-    rows as fit in a short transaction. Returns False if no such row is left.
+    """Remove rows from the table `model`: the first rows of a conversation that is being deleted,
+    as many as fit in a short transaction. Returns False if there was nothing to remove.
 
-    `number` is the column that orders the rows. `size` is an SQL expression for the number of
-    searched characters in a row, which decides how long its removal takes. A new conversation with
-    the same id is not touched.
+    `number` is the column that orders the rows. `size` is an SQL expression for how many characters
+    of a row are in the search index. This number decides how long the removal takes. A new
+    conversation with the same id is not touched.
     """
     with database.atomic():
         if not _being_deleted(memory_id).select_for_update().exists():

@@ -35,9 +35,10 @@ class Made(NamedTuple):
 def left_for(entry: Entry, before: Sequence[tuple[str, list[Entry]]]) -> list[Entry]:
     """Return the messages whose eviction led to the index in `entry`.
 
-    `before` has the last two steps, the newest first. Each is a pair: the kind of the step, and the
-    messages that the step evicted. The result has the evicted messages of the newest step. If the
-    older step cleared tool results, the result has them, too, if their seqs are in `Index.of`.
+    `before` has the last two steps before the index, the newest first. Each is a pair: the kind of
+    the step, and the messages that the step evicted. The evicted messages of the newest step are
+    returned. Tool results that the older step cleared come before them, if `Index.of` has their
+    seqs.
     """
     index = index_of(entry.message)
     of = sorted(index.of) if index else []

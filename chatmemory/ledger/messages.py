@@ -66,8 +66,8 @@ def add(
 def new_messages(
     memory_id: str, messages: Iterable[ChatMessage | NewMessage], policy: Policy | None = None
 ) -> Storable[NewMessage]:
-    """Check messages, and return them in the form in which they can be added. Their tokens are
-    counted, unless counting is so fast that `add_all` can count them under the lock.
+    """Check messages, and return each as a `NewMessage` for `add_all`. Their tokens are counted
+    now, unless counting is so fast that `add_all` can count them under the lock.
 
     `policy` is the new policy, if the policy changes before the add; else None. Raises
     InvalidValue, MessageTooLarge, UnstorableText, UnknownEstimator.

@@ -13,8 +13,8 @@ Two columns of the conversation's row have the number of a stay:
   leading system message. So a query for a past window reads few other rows.
 - `ordered_from`: all stays with higher numbers are in the order of their ranks.
 
-After an eviction, take the stay of the first message that can be evicted. If its number is above
-`ordered_from`, `oldest` becomes this number. Otherwise `oldest` stays the same, and queries may
+An eviction sets `oldest` to the number of the first stay in the window whose message can be
+evicted. But if this number is not above `ordered_from`, `oldest` does not change, and queries may
 read more rows than necessary. A change that can reorder the window sets both columns anew.
 """
 
@@ -101,8 +101,9 @@ def rank_of_summary(transition: Transition, n: int) -> int:
     """Return the rank of a summary, whose stay gets the number `n`. Ranks order the messages of a
     window.
 
-    A summary in place of the first replaced message gets the rank of that message. Otherwise the
-    rank is between those of its neighbors. Raises NotCompactable if no rank is free there.
+    At the position of the first replaced message, the summary gets the rank of that message.
+    Elsewhere, it gets a rank between those of its neighbors, or at the end, the rank of an appended
+    stay. Raises NotCompactable if no rank is free between the neighbors.
     """
     ranks = [each.rank if each.n else None for each in transition.arrivals]
     place = ranks.index(None)
@@ -191,8 +192,8 @@ def _count_order(memory: Memory, transition: Transition, kind: str, window: Wind
 
 
 def go_back(memory: Memory, step: Step) -> None:
-    """Set the row of a conversation to the state after a past step, for a simulation. The row must
-    not be saved then.
+    """Set the row of a conversation to the state after a past step, for a simulation. The caller
+    must not save the row.
     """
     memory.policy, memory.policy_estimator = step.policy, step.policy_estimator
     memory.window_count, memory.window_tokens = step.count_after, step.tokens_after

@@ -56,7 +56,8 @@ def overriding_text(stub: ChatMessage) -> str:
     """Return the overrides of a stay that shows `stub`, the placeholder of a cleared tool result,
     as JSON text.
 
-    The JSON has the text of the placeholder. If the tool result is redacted, it has only a mark.
+    The JSON has the text of the placeholder. If the tool result is redacted, the JSON has only a
+    mark.
     """
     return STUB_MARK if is_redacted(stub) else _salted({"text": text_of(stub)})
 
@@ -83,11 +84,11 @@ def overridden(message: ChatMessage, overrides: str | None) -> ChatMessage:
 
 
 def readings(message: ChatMessage, overrides: str | None) -> list[ChatMessage]:
-    """Return the messages that a stay may have shown. Usually this is `message` alone, the stored
-    message with the `overrides` applied.
+    """Return the messages that a stay may have shown. Usually there is only one: `message`, which
+    is the stored message with the `overrides` applied.
 
     For some rows of earlier versions, it is unknown whether the stay showed the text or the
-    placeholder of a tool result. Then both are returned.
+    placeholder of a tool result. Then the message is returned in both forms.
     """
     if overrides is None or is_of_stub(overrides):
         return [message]
@@ -131,8 +132,8 @@ def is_erased(overrides: str) -> bool:
 def kept(overrides: str | None) -> str | None:
     """Return the overrides for the next stay of a message, given the overrides of its last stay.
 
-    They stay the same, unless a redaction erased them. Then only the mark of a placeholder is kept;
-    None if there was no placeholder.
+    They are returned unchanged, unless a redaction erased them. Then the result is the mark of a
+    placeholder, or None if there was no placeholder.
     """
     if overrides is None or not is_erased(overrides):
         return overrides

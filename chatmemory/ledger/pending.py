@@ -36,7 +36,7 @@ class PendingRows:
         ended: Mapping[int, str],
         redacted: Message | None = None,
     ) -> None:
-        """Collect the rows of a step, after the rooms have added digests to the rows.
+        """Let the rooms add digests to the rows of a step, and collect the rows.
 
         - `ended`: maps the number of each stay that ends in the step to the reason.
         - `redacted`: the message whose text the step erases; None for any other step.

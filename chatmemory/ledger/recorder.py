@@ -344,8 +344,8 @@ class Recorder:
         """Replace the index by an index without these terms, as a step. The index is the message in
         memory that lists exact terms of evicted messages.
 
-        `terms` must have all terms to leave out. A term that was left out earlier can be listed
-        again if `terms` lacks it.
+        `terms` must also have the terms that were left out earlier. Otherwise the new index can
+        list them again.
 
         Returns None if the index cannot be replaced, for example because the window has no index.
         """

@@ -221,7 +221,8 @@ def _given_or_new(cursor: CursorWrapper | None) -> AbstractContextManager[Cursor
 def insert_if_new(memory: Memory, cursor: CursorWrapper | None = None) -> bool:
     """Insert the row of a conversation. Returns False if its id is taken.
 
-    The inserted row is locked until the transaction ends. Django then treats `memory` as saved.
+    After the insert, the row is locked until the transaction ends, and Django treats `memory` as
+    saved.
     """
     with _given_or_new(cursor) as cursor:
         db = cursor.db
@@ -244,12 +245,12 @@ def write(
 ) -> None:
     """Write the changed columns of a conversation's row, the ends of stays, and new rows.
 
-    `before` has the former values of all columns of the conversation's row. `ended` has, by the
-    number of a stay, the step at which the stay ends, and the reason.
+    `before` has the former values of all columns of the conversation's row. `ended` maps the number
+    of a stay to the step at which the stay ends, and the reason.
 
-    The conversation's row is written last, so that its triggers find the other rows. Only on
-    PostgreSQL, `COPIED` or more new rows of one table are written even later, by COPY. Foreign keys
-    are checked on commit.
+    The conversation's row is written after the other rows, so that its triggers find them. But on
+    PostgreSQL, `COPIED` or more new rows of one table are written after the conversation's row, by
+    COPY. Foreign keys are checked on commit.
     """
     with _given_or_new(cursor) as cursor:
         db, is_piped = cursor.db, cursor.db.vendor == "postgresql"

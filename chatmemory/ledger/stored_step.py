@@ -1,5 +1,5 @@
-"""Verifies a stored step, such as an add: the functions that decided the step when it was made
-decide it again.
+"""Verifies a stored step, such as an add. The functions that decide a new step decide the stored
+step again, and the result must equal the stored rows.
 
 The step's row does not say everything, such as the position of a summary. The rest follows from the
 stays that the step began or ended.
@@ -68,8 +68,9 @@ class StoredStep:
     - `before`: up to two previous steps, the newest first, each with the ends of the stays that it
       ended.
 
-    To save RAM, most entries have no message. Only entries of system messages, tool calls, index
-    messages and tool results have one, and a tool result has a placeholder instead of its text.
+    To save RAM, most entries have no message. Only system messages, AI messages with tool calls,
+    index messages and tool results are in their entries. A tool result has a placeholder instead of
+    its text.
     """
 
     memory: Memory
@@ -283,8 +284,8 @@ class StoredStep:
     def check_pins(self) -> None:
         """Raise Contradicted if a stay that the step began has a wrong pin.
 
-        If the step ended the message's previous stay for the reason MOVED, the message must keep
-        its pin. Every other new stay must have no pin.
+        If the step ended a message's previous stay for the reason MOVED, the new stay must be
+        pinned exactly if the previous stay was. Every other new stay must have no pin.
         """
         moved = [end.entry for end in self.left.values() if end.reason == Reason.MOVED]
         pinned = {entry.seq for entry in moved if entry.pinned}

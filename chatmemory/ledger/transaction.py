@@ -152,7 +152,7 @@ class Planned(Generic[Result]):
 
     - `change`: the function that makes the change, given a recorder.
     - `create`: a function that returns the row to insert for an unknown id.
-    - `derives`: whether the change is never computed under the lock, because it may take too long.
+    - `derives`: whether the change may only be computed without the lock, because it may take long.
     - `prepared`: the change as it was computed without a lock. None if it was not computed yet.
     """
 

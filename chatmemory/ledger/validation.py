@@ -77,8 +77,8 @@ def check_actor(actor: object) -> None:
     """Raise InvalidValue unless `actor`, the name of who makes a change, is a storable string of up
     to 255 characters.
 
-    The number 7 is refused: the database would store the text "7", which does not fit the digest of
-    the step.
+    A number such as 7 is refused: the database would store the text "7", which does not fit the
+    digest of the step.
     """
     if not isinstance(actor, str) or len(actor) > ACTOR_LENGTH:
         expected = f"a string of up to {ACTOR_LENGTH} characters"

@@ -138,8 +138,10 @@ def stays_at(step: Step) -> QuerySet[Stay]:
 
 
 def in_parts(stays: QuerySet[Stay]) -> Iterator[Stay]:
-    """Yield the stays of a window in order, with their messages. About a megabyte is read at a
-    time, so iterate within one snapshot of the database.
+    """Yield the stays of a window in order, with their messages.
+
+    The stays are read in parts of about a megabyte, so the caller must iterate within one snapshot
+    of the database.
     """
     for first, last in _parts(stays.values_list("rank", "size")):
         part = stays.filter(rank__gte=first, rank__lte=last)
@@ -286,8 +288,8 @@ def stored_window(
     """Return the current window of a conversation. With `stays`, return the past window that has
     these stays instead.
 
-    `memory` is the conversation's row; for a past window, with the values that it had then.
-    `cursor` is the cursor of the current transaction, or None.
+    `memory` is the conversation's row. For a past window, this row must have the values of that
+    time. `cursor` is the cursor of the current transaction, or None.
     """
     source = OpenStays(memory.id, cursor) if stays is None else StoredStays(stays)
     policy = memory.policy

@@ -92,7 +92,7 @@ class Verdict:
 
         - "Yes." if the window is accepted. Faults that only some models reject do not count.
         - "No." and a sentence about the first fault that the provider rejects.
-        - "Not yet." and this sentence, if the next messages end the fault. An example is a tool
+        - "Not yet." instead of "No.", if the next messages end this fault. An example is a tool
           call whose results have not come yet.
         - "Accepted, but mishandled: …" if the window is misunderstood.
         """

@@ -1,8 +1,8 @@
 """Reads errors of providers: a prompt that is too long, an exceeded rate limit, and the position in
 the request that an error names.
 
-The wordings come from the providers' documentation, and from public reports of users. A number that
-an error does not give is None, or 0 for `TooLong.reply`.
+The known texts of errors come from the providers' documentation, and from public reports of users.
+A number that an error does not give is None, or 0 for `TooLong.reply`.
 """
 
 from __future__ import annotations

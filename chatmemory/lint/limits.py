@@ -172,7 +172,8 @@ class Order:
 
     - `after`: for a role, the roles that may follow, separated by spaces. Any role may follow a
       role that is not a key here.
-    - `last`: the roles that the last message may have, separated by spaces.
+    - `last`: the roles that the last message may have, separated by spaces. Only the check
+      `at_last` uses this field.
     - `results`: the role in which tool results are sent.
 
     A tool result may always follow another tool result.
@@ -206,8 +207,8 @@ class Order:
         return allowed is None or self.role(turn) in allowed.split()
 
     def at_last(self, sent: ProviderWindow) -> Iterator[Fault]:
-        """Yield a fault if the list of messages must not end with the role of its last message.
-        There is no fault if the last message has tool calls, or if the model continues it
+        """Yield a fault if the last message in the provider's list has a role that is not in
+        `last`. There is no fault if this message has tool calls, or if the model continues it
         (`prefix`).
 
         The fault is pending: the window has it only until the next message comes.

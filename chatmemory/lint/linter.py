@@ -75,7 +75,7 @@ def repair(
     made, and the remaining findings. A window without findings stays unchanged.
 
     - If the provider takes system messages outside the list of messages, they move to the
-      beginning. Of system messages with the same text, only the first stays.
+      beginning. In this case, only the first of several system messages with the same text stays.
     - A tool result without a tool call, and a second result of a tool call, are left out.
     - A tool result that does not follow its tool call is moved directly after the tool call.
     - A tool call without a result gets a placeholder as its result.
@@ -160,7 +160,7 @@ def _id(id: str | None) -> str:
 def turns_of(
     messages: Sequence[ChatMessage], provider: str, numbers: Sequence[int] | None = None
 ) -> list[Turn]:
-    """Return a `Turn` for each message: the form of a message that the linter checks for this
+    """Return the messages as `Turn` objects, the form in which the linter checks messages for this
     provider. Raises the same exceptions as `lint`.
     """
     if provider not in PROVIDERS:
@@ -178,8 +178,8 @@ def turns_by_provider(
     providers: Iterable[str],
     numbers: Sequence[int] | None = None,
 ) -> dict[str, list[Turn]]:
-    """Return, for each provider, a `Turn` for each message: the form that the linter checks.
-    Providers with the same format share one list.
+    """Return, for each provider, the messages as `Turn` objects (see `turns_of`). Providers with
+    the same format share one list.
     """
     names = list(providers)
     of_format = {FORMATS_OF.get(name): name for name in names}

@@ -180,7 +180,8 @@ def _kind_of_bytes(data: JsonValue) -> str:
 
 
 def unsigned_call(sent: ProviderWindow) -> Iterator[Fault]:
-    """Find AI messages in the current turn whose first tool call has no `thoughtSignature`.
+    """Find AI messages of the current turn that call tools, but whose first tool call has no
+    `thoughtSignature`.
 
     Gemini sends this field with its tool calls.
     """

@@ -46,10 +46,10 @@ class RepairChange:
 @dataclass(frozen=True)
 class Repaired:
     """The result of a repair: the messages of the repaired window, the changes that were `done`,
-    and the findings that are `left`.
+    and the findings that remain (`left`).
 
     `sources` has, for each message, its index in the window before the repair; None for an added
-    placeholder. The findings have indices of the repaired window.
+    placeholder. The `positions` of the findings are indices in the repaired window.
     """
 
     messages: Sequence[ChatMessage]

@@ -52,15 +52,16 @@ class Law:
       misunderstands the window. With "conditional", `condition` says in words on what the answer
       depends.
     - `error`: the text of the provider's error; "" if unknown. Names in braces, such as `{at}`,
-      stand for values of the fault. `{at}` is the position of the first message at fault.
+      stand for values of the fault. `{at}` is the index, in the provider's list, of the first
+      message at fault.
     - `source`: the URL that reports the behavior. `date` is the month of the report, "" if unknown.
       `conflict` describes a report that disagrees.
     - `check`: the function that finds the faults for this provider; None if the rule's own `check`
       finds them.
     - `refusing`, `taking`: for the severity "conditional", regular expressions for the names of
       models that reject the window, and of models that accept the window.
-    - `sure`: replaces `refusing` if the window was checked without a model (see
-      `severity_for_any`); "" to use `refusing`.
+    - `sure`: the regular expression that `severity_for_any` uses instead of `refusing`; "" if
+      `severity_for_any` uses `refusing`, too.
     """
 
     severity: Severity
@@ -106,8 +107,8 @@ class Law:
         return self._severity(self.refusing, model)
 
     def severity_for_any(self, model: str) -> Severity | None:
-        """Return the severity of a fault for this model, although the window was checked without a
-        model. None if the model is known to accept the fault.
+        """Return the severity, for this model, of a fault in a window that was checked without a
+        model. None if this model is known to accept the fault.
         """
         if self.severity != "conditional":
             return self.severity
@@ -133,7 +134,8 @@ class Rule:
 
     - `check`: the function that finds the faults; its name is the `id` of the rule. If each law has
       a check, `check` is the id itself.
-    - `laws`: by the name of a provider, how this provider treats the fault.
+    - `laws`: a mapping from the name of a provider to its law, which says how the provider treats
+      the fault.
     - `bad`, `good`: a small window that breaks the rule, and a window that does not.
     - `since`: the function that finds the step since which a window breaks the rule. `began` says
       in words what happened at this step.

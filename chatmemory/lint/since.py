@@ -27,7 +27,7 @@ class PastStay(NamedTuple):
     - `n`: the number of the stay. Stays are numbered in the order in which they began.
     - `seq`: the number of the message.
     - `rank`: the number that orders the messages of a window.
-    - `is_moved`: whether the message stayed in the window in a new stay. This happens if the
+    - `is_moved`: whether a new stay of the message began when this stay ended. This happens if the
       message is moved, pinned, cleared or counted again.
     """
 
@@ -105,10 +105,10 @@ class Past:
         return self._entered_at[self.stay(seq).n]
 
     def sure(self, step: int, *named: PastStay) -> int | None:
-        """Return `step` if the order of the messages in the window is known since this step. None
-        if an earlier order is not known.
+        """Return `step` if the order of the messages in the window is known since this step, else
+        None.
 
-        Also None if one of the messages `named` moved in the window at this step.
+        Also returns None if one of the messages `named` moved within the window at this step.
         """
         if step < self._ordered_since:
             return None
@@ -200,7 +200,7 @@ def when_it_was_behind_others(past: Past, seqs: Sequence[int]) -> int | None:
 
 def when_it_followed_the_model(past: Past, seqs: Sequence[int]) -> int | None:
     """Return the step since which an AI message with tool calls directly follows another AI
-    message, or begins the window. System messages and custom messages do not count.
+    message, or begins the window. System messages and custom messages are ignored.
 
     None if the step is uncertain.
     """
@@ -265,8 +265,8 @@ def when_both_came(past: Past, seqs: Sequence[int]) -> int | None:
 
 
 def when_what_follows_came(past: Past, seqs: Sequence[int]) -> int | None:
-    """Return the step at which the first message of `seqs` came. For the rule `lone_reasoning`,
-    which this message breaks: the item after its reasoning item is missing.
+    """Return the step since which the first message of `seqs` breaks the rule `lone_reasoning`: the
+    step at which this message came.
 
     None if the step is uncertain, for example because the message that followed has left.
     """

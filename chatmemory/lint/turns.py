@@ -1,8 +1,10 @@
 """A window as a provider receives it, and which tool results belong to which tool calls.
 
-A `ProviderWindow` has one `Turn` for each message, except custom messages. A `Turn` that `Turn.of`
-makes has only the type and the tool call ids of the message. Rules about contents find nothing in
-this `Turn`.
+A `Turn` object is one message, in the form that provider rules check. A `ProviderWindow` has the
+`Turn` objects of all its messages, except custom messages.
+
+`Turn.of` makes a `Turn` with only the type and the tool call ids of a message. Rules about contents
+find nothing in such a `Turn`.
 """
 
 from __future__ import annotations
@@ -75,8 +77,8 @@ class Turn(NamedTuple):
 
     @classmethod
     def of(cls, position: int, number: int, message: ChatMessage) -> Turn:
-        """Return a turn with only the type and the tool call ids of a message. Rules about the text
-        or the JSON of messages find nothing in such a turn.
+        """Return a `Turn` with only the type and the tool call ids of a message. Rules about the
+        text or the JSON of messages find nothing in such a `Turn`.
         """
         match message:
             case AiMessage(tool_execution_requests=calls):
@@ -99,8 +101,8 @@ class Waiting:
     so far.
 
     - `ids`: the ids of the tool calls without a result.
-    - `answered`: the tool results that `take` accepted because they answer one of these calls, by
-      the id of the tool call.
+    - `answered`: a mapping from the id of a tool call to the tool result that `take` accepted for
+      this call.
     - `before`: the first message after the tool results, or None at the end of the window.
     """
 

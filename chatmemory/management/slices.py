@@ -22,7 +22,7 @@ class Verified:
     """The state of a verification, which goes through the conversations in the order of their ids.
 
     `after` is the id of the last verified conversation, and `verified` the number of conversations
-    so far. `contradictions` are the stored rows found so far that contradict a ledger.
+    verified so far. `contradictions` has the stored rows, found so far, that contradict a ledger.
     """
 
     after: str = ""
@@ -33,9 +33,10 @@ class Verified:
 class Slice:
     """A part of a verification of all conversations, in the order of their ids.
 
-    The slice begins after the conversation at which the previous slice ended; `file` has its id.
-    Without a file, it begins with the first conversation. The slice ends after `seconds` seconds,
-    or with the last conversation if `seconds` is None.
+    The slice begins after the conversation at which the previous slice ended; `file` has the id of
+    this conversation. If there is no file, the slice begins with the first conversation.
+
+    The slice ends after `seconds` seconds, or with the last conversation if `seconds` is None.
     """
 
     def __init__(self, file: Path | None, seconds: int | None) -> None:

@@ -90,8 +90,8 @@ class TokenWindowChatMemory(_LimitedChatMemory):
     - A message larger than the limit is evicted at once, and so are all messages before it, except
       a leading system message.
     - `max_tokens`: an int, or a function that takes the memory id and is called on every use.
-    - The counts of the estimator must add up: a list costs what an empty list costs, plus the sum
-      of its messages. Each message is counted once.
+    - The counts of the estimator must add up: the count of a list is the count of an empty list
+      plus the counts of the messages. Each message is counted once.
 
     Source of the rules: LangChain4j's TokenWindowChatMemory.
     """
@@ -151,7 +151,6 @@ class TurnWindowChatMemory(_LimitedChatMemory):
 
 def estimator_name(estimator: TokenCountEstimator) -> str:
     """Return the name that a policy stores for an estimator: its `model_name`, or else its
-    `family`. Estimators of one family count alike. If an estimator has neither, the name is made
-    from its class.
+    `family`, or else a name made from its class. Estimators of one family count alike.
     """
     return getattr(estimator, "model_name", None) or family_of(estimator)

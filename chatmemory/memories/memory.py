@@ -210,8 +210,10 @@ class ChatMemory(ABC):
         """Return the messages of `messages()`, together with interrupted tool calls (calls without
         results) at their positions.
 
-        To replace messages by `set`, start from this list: `set` removes all messages that are not
-        in the list it gets. The result differs from `messages()` only with the option
+        To change the messages in memory with `set`, pass a changed copy of this list. `set` removes
+        all messages that are not in its list.
+
+        The result differs from `messages()` only with the option
         `auto_recover_orphaned_tool_messages`.
         """
         return self._seen_under(replace(self.policy(), auto_recover_orphaned_tool_messages=False))

@@ -1,7 +1,7 @@
 """The contents of user messages and tool results: texts, images, sounds, videos and files.
 
-URLs are checked as by `java.net.URI.create`, which LangChain4j uses: by RFC 2396 and RFC 2732. Like
-Java, the check accepts non-ASCII characters, except blanks and control characters.
+URLs are checked by the rules of `java.net.URI.create`, which LangChain4j uses: RFC 2396 and RFC
+2732. Like Java, the check accepts non-ASCII characters, except blanks and control characters.
 """
 
 from __future__ import annotations

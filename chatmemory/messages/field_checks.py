@@ -37,7 +37,7 @@ def check_texts(**values: object) -> None:
 
 def check_kind(**values: tuple[object, type]) -> None:
     """Raise InvalidMessage unless each value is None or an instance of the required class. Each
-    keyword has a pair of value and required class, such as `name=(value, str)`.
+    keyword takes a pair, the value and the required class, such as `name=(value, str)`.
     """
     for name, (value, kind) in values.items():
         if value is not None and not isinstance(value, kind):

@@ -68,7 +68,7 @@ def memory_id_at(segment: str) -> str:
     the inverse of `address`.
 
     Raises ValueError for a segment that `address` does not write, such as `a~41` for the id `aA`.
-    Hexadecimal digits may be in lower case.
+    But hexadecimal digits in lower case, such as `acme~2f7`, are accepted.
     """
     memory_id = unquote(segment.replace("~", "%"), errors="strict")
     if "\0" in memory_id:

@@ -204,7 +204,7 @@ class ToolExecutionResultMessage(ChatMessage):
 
 @dataclass(frozen=True)
 class CustomMessage(ChatMessage):
-    """A message of a kind that only some provider knows. Windows treat it like any other
+    """A message of a kind that only certain providers know. A window treats it like any other
     message.
     """
 

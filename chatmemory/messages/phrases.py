@@ -112,8 +112,7 @@ class Sought:
         """The `codes`, and the `words` without separators such as spaces and dashes, the longest
         first.
 
-        If a text matches, `squashed(text)` contains all these parts: the text in lowercase, without
-        accents and separators.
+        If a text matches, then `squashed(text)` contains all these parts.
         """
         parts = {*self.codes, *map(_without_separators, self.words)}
         return sorted(filter(None, parts), key=lambda part: (-len(part), part))
@@ -261,7 +260,7 @@ _SPEAKERS = {
 
 
 def speaker_of(type: MessageType, is_injected: bool = False) -> Speaker:
-    """Return who said a message of this type. Return CLIENT if `is_injected`: then a client put the
-    message into memory, such as a summary.
+    """Return who said a message of this type. With `is_injected`, return CLIENT: a client put the
+    message into memory.
     """
     return Speaker.CLIENT if is_injected else _SPEAKERS[type]

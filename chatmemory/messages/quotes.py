@@ -57,10 +57,10 @@ class Quote:
     """A message that matches a query. `quote` is the part of its text around the match, at most 300
     characters.
 
-    `number` is the seq of a stored message. If the history is given as a list, it is the number in
-    the list, from 1.
+    `number` is the seq of a stored message. If the history is given as a list, it is the message's
+    number in the list, from 1.
 
-    `time` is in ISO format, or None if the store keeps no times.
+    `time` is in ISO format. It is None if the history is given as a list.
     """
 
     number: int
@@ -168,8 +168,8 @@ def _is_telling(word: str) -> bool:
 
 
 def is_own(message: ChatMessage) -> bool:
-    """Return whether a message belongs to the search tool, so that searches leave it out. This is a
-    tool result of the search tool, or a message without text that calls the search tool.
+    """Return whether a message belongs to the search tool, so that searches leave it out. A message
+    belongs to the tool if it is a tool result of the tool, or calls the tool and has no text.
     """
     if isinstance(message, ToolExecutionResultMessage):
         return message.tool_name == TOOL or text_of(message).startswith(BEGINNING)

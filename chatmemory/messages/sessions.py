@@ -57,8 +57,8 @@ class Session:
 
     - `by_programs`: positions of messages that a program wrote in the name of the user or the
       model, such as reminders.
-    - `cleared`: maps the position of a cleared tool result to the number of messages that came
-      before its clearing.
+    - `cleared`: maps the position of a cleared tool result to the number of messages that the
+      session had when the result was cleared.
     - `prompts`: maps the position of an answer to the tokens of its prompt, as the provider counted
       them.
     """

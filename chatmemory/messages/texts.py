@@ -21,8 +21,8 @@ _json = json.JSONEncoder(ensure_ascii=False).encode
 
 
 def named(seq: int) -> str:
-    """Return the name of a message for people: `#26`, or `draft 1` for -1. Messages that are only
-    simulated have the numbers -1, -2, and so on.
+    """Return the name of a message for people: `#26`, or `draft 1` for -1. Drafts have the seqs -1,
+    -2, and so on.
     """
     return f"#{seq}" if seq >= 0 else f"draft {-seq}"
 
@@ -115,8 +115,8 @@ def quoted(text: str, fact: str) -> str:
 
 
 def question_in(text: str) -> str:
-    """Return at most QUOTED characters of a text, on one line, that end with the last question
-    mark.
+    """Return the part of a text that ends with the last question mark, on one line. The part has at
+    most QUOTED characters.
 
     Without a question mark, return the end of the text. If the beginning is cut off, "…" is put in
     front.

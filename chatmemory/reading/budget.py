@@ -175,8 +175,8 @@ def with_media(
     """Return the seqs of the messages in `rows` that have images, audio, video or files. Drafts are
     left out.
 
-    `frames` has the stored JSON of messages, by seq, if the caller has already read it. For the
-    other messages, the database is searched.
+    `frames` has the stored JSON of messages, by seq, if the caller has already read it. Messages
+    that are not in `frames` are searched in the database.
     """
     known = frames or {}
     seqs = [row.seq for row in rows if row.seq > 0 and row.type in _WITH_CONTENTS]

@@ -32,8 +32,8 @@ class Clearing:
 
 
 def find_clearing(row: MessageDetail, at: int) -> Clearing | None:
-    """Return the clearing of the tool result `row`. None if the tool result is not in memory at
-    step `at`, or if its text is not replaced at that step.
+    """Return the clearing of the tool result `row`, made at step `at` or before. None if at step
+    `at` the tool result is not in memory, or is in memory with its full text.
     """
     n = _cleared_at(row, at)
     if n is None:

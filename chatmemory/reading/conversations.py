@@ -52,8 +52,8 @@ def is_writable() -> bool:
 
 
 def free_disk_space() -> int | None:
-    """Return the free bytes on the disk of an SQLite database. None for an SQLite database in
-    memory, and for any other database.
+    """Return the free bytes on the disk that has the SQLite database file. None for `:memory:`, and
+    for any other kind of database.
     """
     connection = database.connection()
     if connection.vendor != "sqlite":

@@ -69,8 +69,11 @@ class MemoryFilter:
 
     @cached_property
     def few(self) -> list[str] | None:
-        """The ids of the conversations that the search finds. None if the search has more than
-        2,000 matches. A conversation has several matches if several of its messages match.
+        """The ids of the conversations that match `search`, whether or not they match the other
+        fields. None if there are more than 2,000 matches, or if the words are too short for the
+        search index.
+
+        A conversation has several matches if several of its messages match.
         """
         return search.index().few(self.search, FEW)
 
@@ -115,7 +118,7 @@ class MemoryFilter:
         return condition & self.flag.where if self.flag else condition
 
     def without_columns(self) -> MemoryFilter:
-        """Return a copy of the filter without the fields whose condition `columns` returns."""
+        """Return a copy of the filter in which the fields that `columns` uses are not set."""
         return replace(self, policy="", active_since=None, active_before=None, flag=None, also=None)
 
 
@@ -124,9 +127,9 @@ EVERYTHING = MemoryFilter()
 
 @dataclass(frozen=True)
 class BestMatch:
-    """The message of a conversation that matches a search best.
+    """The message that matches a search best among the messages of a conversation.
 
-    - `text`: the part of its text around the searched words.
+    - `text`: the part of the message's text around the searched words.
     - `count`: the number of messages in the conversation that contain the words. 101 means more
       than 100.
     - `left_step`: the step at which the message left memory; None if the message is in memory.
@@ -176,10 +179,10 @@ def narrow_to_search(which: MemoryFilter, rows: MemoryQuerySet, number: int) -> 
 
 
 def countable(which: MemoryFilter) -> MemoryQuerySet | None:
-    """Return a query for counting the conversations that match a filter. None if the search finds
-    too many.
+    """Return a query for counting the conversations that match a filter. None if the search has too
+    many matches to count.
 
-    The query lacks the condition `which.columns()`. Add this before you count.
+    The query lacks the condition `which.columns()`. Add this condition before you count.
     """
     rows = which.without_columns().searched()
     if not which.search:
@@ -223,7 +226,7 @@ def best_matches(
     - A message that the model sees comes first.
     - The higher seq comes first.
 
-    Usually, only the latest 100 matches are compared.
+    Usually, only the latest 100 matches of each conversation are compared.
     """
     if not search.searches_messages(words):
         return {}

@@ -282,7 +282,7 @@ def read_with_history(
     memory_id: str, estimator: str | None = None, latest: int | None = None
 ) -> tuple[list[ChatMessage], History]:
     """Return the messages in the history of a conversation, and the `History` with their facts. The
-    numbers in the `History` are the seqs.
+    field `numbers` of the `History` has the seqs.
 
     `estimator` is by default the conversation's estimator. `latest` is how many of the last
     messages are read; None reads all. Raises MemoryNotFound, UnknownEstimator.
@@ -355,7 +355,7 @@ _SHARED: ContextVar[_SharedHistories | None] = ContextVar("_SHARED", default=Non
 
 @contextmanager
 def shared_histories() -> Iterator[None]:
-    """Within this context, remember the `History` objects that were read last. Several keepers can
+    """Remember the latest `History` objects that are read within this context. Several keepers can
     then share a `History`, instead of reading it again.
     """
     if _SHARED.get() is not None:

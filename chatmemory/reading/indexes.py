@@ -22,7 +22,7 @@ class IndexInMemory:
     @cached_property
     def terms(self) -> dict[int, tuple[str, ...]]:
         """The terms that the index lists, by the seqs of the evicted messages that contained them.
-        A term of more than 8 messages is only under the seqs of the newest 8.
+        If more than 8 messages contained a term, the term is only under the newest 8 seqs.
         """
         found: dict[int, list[str]] = {}
         for row in self.index.listed:
@@ -32,7 +32,7 @@ class IndexInMemory:
 
 
 def index_row(memory_id: str, seq: int, number: int) -> Row:
-    """Return the row with this `number`, from 1, of the index in message `seq`. Raises
+    """Return row `number` of the index in message `seq`. The first row has the number 1. Raises
     MessageNotFound if there is no such index or row.
     """
     message = Message.objects.filter(memory_id=memory_id, seq=seq).first()

@@ -252,8 +252,8 @@ class OverviewStats:
     - `erasure`: the id of the newest deletion or redaction in the audit log; 0 if the log is empty.
       If the log has a newer id, the statistics are out of date.
     - `unexamined`: the number of conversations whose derived data is missing or out of date.
-    - `seconds_left`: the expected seconds until all derived data is up to date. None if all of it
-      is, or if the rate is not known.
+    - `seconds_left`: the expected seconds until all derived data is up to date. None if
+      `unexamined` is 0, or if there is no estimate.
     """
 
     conversations: int
@@ -310,8 +310,8 @@ class Examined:
     """The number of conversations with up-to-date derived data, such as incidents: `known` out of
     `whole`.
 
-    `seconds_left` are the expected seconds until `known` equals `whole`. None if they are equal, or
-    if the rate is not known.
+    `seconds_left` are the expected seconds until `known` equals `whole`. None if they are equal
+    already, or if there is no estimate.
     """
 
     known: int

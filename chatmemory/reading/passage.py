@@ -79,8 +79,8 @@ class PastWindow:
     """The window between two steps. `held` maps numbers of stays to the stays, in the order of the
     window. `tokens` is the sum of their tokens.
 
-    `broken` is the lowest rank at which the window has changed since `begin` was called. None if
-    messages were only appended.
+    `broken` is the lowest rank at which the window has changed since the last call of the method
+    `begin`. None if messages were only appended.
     """
 
     held: dict[int, Held] = field(default_factory=dict)

@@ -16,8 +16,8 @@ from chatmemory.snapshots import one_snapshot
 def recall_history(
     memory_id: str, estimator: str | None = None, *, latest: int | None = None
 ) -> History:
-    """Return the history of a conversation with the facts in its messages. The numbers of the
-    messages are their seqs.
+    """Return the history of a conversation with the facts in its messages. The field `numbers` of
+    the result has the seqs.
 
     `estimator` is by default the conversation's estimator. `latest` is how many of the last
     messages are read; None reads all. Raises MemoryNotFound, UnknownEstimator.

@@ -51,8 +51,8 @@ class MemoryRow:
     - `last_step`, `last_seq`: the numbers of the newest step and of the newest message.
     - `said_count`, `history_tokens`: the number and the tokens of the messages in history.
     - `window`: the totals of memory.
-    - `load`: how much of the limit memory takes, in the policy's unit; None if the client decides
-      what is in memory.
+    - `load`: the size of memory in the unit of the policy's limit; None if the client decides what
+      is in memory.
     - `head`: the digest of the newest step.
     - `branched_from`: the id of the original conversation of a branch. Show it only to readers who
       may see the original.

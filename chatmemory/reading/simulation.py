@@ -72,16 +72,16 @@ class Simulation:
     """The result of a simulation: one change for each added message, and the `window` after the
     last change.
 
-    - `since`: the position in `changes` of the first change that `outlook` describes.
-      `window_before` is the window before this change.
+    - `since`: the index in `changes` of the first change that `outlook` describes. `window_before`
+      is the window before this change.
     - `trim`: the change in which a lowered limit evicts messages. The ledger records it with the
-      next add. None if messages were added, or if nothing leaves.
+      next add. None if the simulation added messages, or if nothing leaves.
     - `stubbed`: the seqs of the tool results whose text became a placeholder.
     - `index`: the new index of exact terms, or None. `renewed` are the seqs of the index messages
       that the new index replaced.
 
-    Simulated messages are numbered with the next seqs; drafts are numbered -1, -2, and so on. The
-    `entered_step` of these messages is 0.
+    The added messages are numbered with the next seqs, or, if they are drafts, with -1, -2, and so
+    on. Their `entered_step` is 0.
     """
 
     changes: tuple[ChangeResult, ...]

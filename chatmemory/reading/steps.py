@@ -321,7 +321,7 @@ class StepSamples:
     - `part`: consecutive steps around the shown step.
     - `outline`: the totals after each step of the conversation, by step number. Of more than 300
       steps, `outline` has only 300, at equal distances.
-    - `stays`: all stays of each message that came alone with a step of `part`.
+    - `stays`: all stays of each message that is the only new message of a step in `part`.
     """
 
     part: tuple[StepSample, ...]

@@ -20,8 +20,8 @@ class Coverage(NamedTuple):
     - `number`, `tokens`: how many messages are covered, and the sum of their tokens.
     - `runs`: ranges of seqs that contain all covered messages. They can also contain the covered
       summaries.
-    - `seqs`: the seqs of the covered messages. Empty except for the summary `opened` in a call of
-      `coverage_by_summary`.
+    - `seqs`: the seqs of the covered messages. Only set for the summary `opened` in a call of
+      `coverage_by_summary`; otherwise empty.
     """
 
     runs: tuple[range, ...]

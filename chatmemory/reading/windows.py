@@ -40,8 +40,8 @@ class NoRoom(StrEnum):
 
     - BESIDE_PINS: pinned messages leave no room, and the policy does not count turns.
     - BESIDE_TURNS: pinned messages leave no room, and the policy counts turns.
-    - REJECTED: the system message and the overhead leave no room, and the policy rejects oversized
-      messages.
+    - REJECTED: the system message and the overhead of a request leave no room, and the policy
+      rejects oversized messages.
     """
 
     BESIDE_PINS = "BESIDE_PINS"  # pinned messages hold all the room
@@ -76,8 +76,8 @@ class MessageView(NamedTuple):
         """Return an entry as a `MessageView` without `entered_step` and `text`. The entry must have
         a seq.
 
-        If the policy hides interrupted tool calls, tool calls and tool results have `read`.
-        Otherwise, `read` is None.
+        If the policy hides interrupted tool calls, `read` is the entry's message for tool calls and
+        tool results. Otherwise, `read` is None.
         """
         is_needed = can_decide(policy) and policy.recovers and entry.is_of_tools
         read = entry.message if is_needed else None
@@ -162,15 +162,13 @@ class WindowView:
 
     @cached_property
     def first_system(self) -> MessageView | None:
-        """The first system message in the window, or None. No limit evicts it, but messages before
-        it can leave.
-        """
+        """The first system message in the window, or None. Other messages can stand before it."""
         return next((row for row in self.rows if row.type is MessageType.SYSTEM), None)
 
     @cached_property
     def no_room(self) -> NoRoom | None:
-        """The reason why no message can be added. None if messages can be added, or if no installed
-        policy decides what is in memory.
+        """The reason why no message can be added. None if messages can be added, without a policy,
+        or if the policy is not installed.
         """
         if not can_decide(self.policy):
             return None
@@ -201,8 +199,8 @@ class WindowView:
         """The seqs of the messages that leave next when the limit is reached. Empty if no message
         can leave, such as without a policy.
 
-        - By default, one message leaves, with its tool results.
-        - With an option such as `low_water`, all messages leave that the first trim evicts.
+        - By default, these are one message and its tool results.
+        - With an option such as `low_water`, these are all messages that the next trim evicts.
         """
         if not can_decide(self.policy) or self.no_room:
             return ()
@@ -229,8 +227,8 @@ class WindowView:
 
     @property
     def is_full(self) -> bool:
-        """Whether adding the smallest possible message would evict another. False if the policy is
-        not installed.
+        """Whether adding the smallest possible message would evict another. False without a policy,
+        or if the policy is not installed.
         """
         policy = self.policy
         if not can_decide(policy):
@@ -355,8 +353,8 @@ class StoredState:
 def with_tool_messages(
     memory_id: str, rows: Iterable[MessageView], policy: Policy | None
 ) -> tuple[MessageView, ...]:
-    """Return the rows. If the policy hides interrupted tool calls, the rows of tool calls and tool
-    results have their messages as objects. Otherwise, the rows are unchanged.
+    """Return the rows. If the policy hides interrupted tool calls, the field `read` is set for tool
+    calls and tool results. Otherwise, the rows are unchanged.
     """
     rows = tuple(rows)
     if not can_decide(policy) or not policy.recovers:
@@ -415,11 +413,11 @@ def outline(memory_id: str, at: int | None = None) -> WindowView:
 
 
 def recounted_tokens(step: Step) -> dict[int, int]:
-    """Return the tokens in the history of each message that has another token count in the window,
-    by seq. The window is the one after `step`.
+    """Return a dict from seqs to token counts in the history. It has the messages whose token count
+    in the window after `step` is different.
 
-    The counts differ if another estimator has counted the message, or if the message is a cleared
-    tool result.
+    The counts differ if they come from different estimators, or if the message is a cleared tool
+    result.
     """
     if step.last_stay == step.last_seq:
         return {}

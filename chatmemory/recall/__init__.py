@@ -4,7 +4,7 @@ A recall is the use, in an AI message, of a fact that a user or a tool gave earl
 held if a message with the fact was in the window just before the AI message, else it is lost.
 Repetitions by users and repeated tool calls count as recalls, too (see `needs`).
 
-The history is replayed from an empty window under one policy, so that policies can be compared.
+For each policy, the history is replayed from an empty window.
 """
 
 from __future__ import annotations
@@ -150,7 +150,9 @@ def for_each_policy(
 
 
 def recall_of(history: History, policy: Policy | None, rules: CacheRules = NO_BOUNDS) -> Recall:
-    """Measure the recall of a history under a policy. The field `everything` stays empty."""
+    """Measure the recall of a history under a policy. In the result, `everything` is
+    `NOTHING_SENT`.
+    """
     found = replay(history, policy)
     bill = found.prompts.bill(rules)
     return Recall(

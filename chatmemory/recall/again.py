@@ -1,7 +1,7 @@
 """Finds facts and tool calls that a conversation repeats.
 
-A repetition is an incident if the fact had left memory. This is not decided here, but by a replay
-or the ledger.
+A repetition is an incident if the fact, or the earlier result of the tool call, had left memory. A
+replay or the ledger decides this, not this module.
 """
 
 from __future__ import annotations
@@ -284,8 +284,8 @@ class CallOfResult(NamedTuple):
       unknown, or if its tool may be called repeatedly. All other fields then have their defaults.
     - `is_error`: whether the result is an error.
     - `was_answered`: whether an equal call already had a result without an error.
-    - `is_same`: whether this result equals the latest such result. False if there is no such
-      result; None if `name` is empty.
+    - `is_same`: whether this result equals the latest result without an error that an equal call
+      had before. False if `was_answered` is False; None if `name` is empty.
     """
 
     name: str = ""

@@ -1,10 +1,10 @@
 """Decides whether a value in a user's text answers what the assistant asked for.
 
-A request may name a known kind of fact, such as an email address. Otherwise three kinds of values
-may be answers:
+If a request names a known kind of fact, such as an email address, a value of this kind may be the
+answer. Otherwise, three kinds of values may be answers:
 
 - a value that is the whole text, or a whole clause
-- a value that the user gave earlier, beside words of the request
+- a value that stands beside words of the request in an earlier text of the user
 - a code that nobody says by chance, such as `A-1182`
 """
 
@@ -215,8 +215,8 @@ def opens_with(question: Question, value: Value, text: UserText) -> bool:
     for a yes-or-no question, and for a value without a word of at least five letters.
 
     - The clause may have one other word for every two words of the value.
-    - If the question asks for a city or a colour, for example, one other word is allowed for each
-      word of the value.
+    - If the question asks for a city, country, colour, company or product, one other word is
+      allowed for each word of the value.
     - Small words, words of the question and nouns for kinds of facts do not count as other words.
     """
     if not question.is_request or question.is_other or not _is_long(value):

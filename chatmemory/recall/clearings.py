@@ -81,7 +81,8 @@ class ClearingWindow:
     - `costs[i]`: the cost of all messages before position i. The last item is the cost of all
       messages.
     - `base`: the cost of what is always in the window: the system message and the overhead.
-    - `first`: the position at which the window begins before any message is added.
+    - `first`: the position of the first message after the system message; 0 without a system
+      message.
     """
 
     def __init__(

@@ -73,12 +73,12 @@ class NeededTerm:
 
     - `term`: the term as the assistant wrote it. `name` is the same for all ways to write the term,
       such as those of a date.
-    - `said`: the position of the last replaced user message with the term. Without such a message:
-      of the last tool result with the term, else of the last message with the term.
+    - `said`: the position of the last replaced user message with the term. If there is none, the
+      position of the last tool result with the term, or else of the last message with it.
     - `used`: the position of the first message after the summary in which the assistant uses the
       term.
-    - `back`: who mentioned the term again between the summary and this use. `came` is the position
-      of the first such mention, or None.
+    - `back`: who first mentioned the term again, after the summary and before the message at
+      `used`. `came` is the position of this mention, or None.
     - `is_held`: whether memory still had the term after the compaction.
     - `is_told`, `is_rare`: whether the term counts at the level TOLD, and at RARE.
     - `place`: the index of the term among the lost terms; None if it is held.
@@ -195,8 +195,8 @@ def dropped_and_beside(
     *,
     words: Words = NO_WORDS,
 ) -> tuple[list[str], int]:
-    """Return the `dropped_terms` of a summary, and the number of these terms that `stay` still
-    contains. `stay` are the messages in memory beside the summary.
+    """Return the `dropped_terms` of a summary, and how many of these terms the messages in `stay`
+    contain. `stay` are the messages in memory beside the summary.
     """
     ranked, lexicon = _ranked(replaced, summary, limit, words)
     texts = chain.from_iterable(map(texts_with_facts, stay))
@@ -282,8 +282,8 @@ class CompactionId(NamedTuple):
 
 
 def boundary_of(session: Session, compaction: Compaction) -> str:
-    """Return a key of a compaction: a digest of the summary and the number of replaced messages.
-    The key is the same on all paths of a session (see `SessionPath`).
+    """Return a key of a compaction: a hash of the summary's text, followed by the number of
+    replaced messages. The key is the same on all paths of a session (see `SessionPath`).
     """
     import hashlib  # with it comes OpenSSL, which nothing else here needs
 

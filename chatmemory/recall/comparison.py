@@ -175,8 +175,8 @@ class PhraseFate:
 
     - `forgotten`: the position of the message at whose arrival the phrase first left memory; None
       if it never left, or if no message has it.
-    - `keeping`: the smallest limit that keeps the phrase in memory after the first `at` messages.
-      `at` is an argument of `follow`. None if unknown, or without a policy.
+    - `keeping`: the smallest limit that keeps the phrase in memory after the first `at` messages
+      (see `follow`). None if unknown, or without a policy.
     """
 
     forgotten: int | None
@@ -207,8 +207,8 @@ def follow(
 def smallest_limit_for(
     entries: Sequence[Entry], mentions: Sequence[int], policy: Policy
 ) -> Keeping | None:
-    """Return the smallest limit that keeps one of the messages at `mentions` in memory to the end.
-    None if unknown.
+    """Return the smallest limit that keeps at least one of the messages at `mentions` in memory to
+    the end. None if unknown.
 
     Of the messages at `mentions`, only the latest system message and the latest other message are
     tried.
@@ -294,8 +294,8 @@ def curve_of(
     limit. `which` chooses the needs to count.
 
     If `is_exact` is True, the curve is exact. Otherwise, the history is replayed under limits at
-    equal distances, and under the valid limits in `also`. The distance is so large that these
-    replays, without those for `also`, add about `most_adds` messages at most.
+    equal distances, and under the valid limits in `also`. The distance is so large that the replays
+    at equal distances add at most about `most_adds` messages in all.
     """
     if is_exact(history, policy):
         return _from_intervals(history, policy, which)

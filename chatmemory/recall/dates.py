@@ -45,7 +45,9 @@ class Date(NamedTuple):
 
 
 def dates_in(text: str) -> dict[Date, str]:
-    """Return the dates of a text, each with how the text first writes it. Times are left out."""
+    """Return a dict from each date in a text to its spelling there, such as `4 March`, without the
+    time. Of several spellings, ISO order is preferred, then the month before the day.
+    """
     found: dict[Date, str] = {}
     if _YEAR_FIRST.search(text):
         for each in _ISO.finditer(text):
@@ -93,11 +95,11 @@ class Dates:
     def name(self, date: Date) -> str:
         """Return the name of a date, such as `2026-03-04`.
 
-        A date without a year has the name of the last named date with the same day and month: after
-        `2026-03-04`, this is also the name of `4 March`.
+        A date without a year gets the name that this method returned last for the same day and
+        month. After `2026-03-04`, this is also the name of `4 March`.
 
-        If `4 March` comes first, its name is `03-04`. The next 4 March that has a year then has the
-        name `03-04`, too.
+        If `4 March` comes first, its name is `03-04`. The next 4 March with a year, such as
+        `2026-03-04`, then has the name `03-04`, too.
         """
         known = self._names.setdefault((date.month, date.day), {})
         if date.year in known:
@@ -115,8 +117,8 @@ def _name(date: Date) -> str:
 
 
 def date_names(dates: Mapping[Date, str], known: Dates) -> dict[str, str]:
-    """Return how a text writes each of its dates, by the dates' names. `dates` maps each date to
-    how the text writes it, and `known` gives the names.
+    """Return a dict from the name of each date in a text to the date as the text writes it. The
+    keys of `dates` are the dates themselves, and `known` gives their names.
 
         {Date(3, 4, 2026): "4 March"} -> {"2026-03-04": "4 March"}
     """

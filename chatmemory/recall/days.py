@@ -1,5 +1,5 @@
-"""Finds days in texts, to recognize days that users give as answers. Reads months in the languages
-of phrases.toml, and days in numbers.
+"""Finds days in texts, to recognize days that users give as answers. A day is written in digits, or
+with the name of a month in a language of phrases.toml.
 
 Unlike `dates`, this module reads `05/06`: as 5 June and as 6 May.
 """
@@ -44,7 +44,7 @@ class Day(NamedTuple):
 
 @lru_cache(maxsize=128)
 def days_in(text: str) -> Sequence[Day]:
-    """Return the days that a text names. `04/03/1981` may give two: 4 March and 3 April."""
+    """Return the days that a text names. `04/03/1981` gives two: 4 March and 3 April."""
     return tuple(each for each in _found_in(text) if 1 <= each.month <= 12 and 1 <= each.day <= 31)
 
 

@@ -293,7 +293,7 @@ def has_digit(text: str) -> bool:
 
 def is_term(run: str) -> bool:
     """Return whether a run of characters, such as `A-1182`, is a fact in every message that has it.
-    False for a code such as `12345`, which a message must mark as a fact.
+    False for a code such as `12345`, which is a fact only if a message marks it.
     """
     return (
         SHORTEST <= len(run) <= LONGEST

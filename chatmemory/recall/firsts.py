@@ -65,9 +65,9 @@ def firsts(
     """Return, for each message, the position at which the window begins after the message was
     added.
 
-    - `costs[i]`: the cost of all messages before position i. The last item is the cost of all
-      messages.
-    - `base`: the cost of what is always in the window, such as the system message.
+    - `costs[i]`: how much of the limit all messages before position i take. The last item is for
+      all messages.
+    - `base`: how much of the limit is always taken, such as by the system message.
     - `first`: the position at which the window begins before any message is added.
     """
     ends, users = places

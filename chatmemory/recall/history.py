@@ -172,8 +172,8 @@ def history_from(
 
 
 def recorded_time(message: ChatMessage) -> float | None:
-    """Return the time of an imported message, in seconds since 1970. None if its file has no
-    time.
+    """Return the time of an imported message, in seconds since 1970. None if the imported file
+    gives no time for the message.
     """
     return time_in(getattr(message, "attributes", {}))
 

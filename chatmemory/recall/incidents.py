@@ -97,8 +97,8 @@ class Incident:
 
     @property
     def messages(self) -> IncidentMessages:
-        """The numbers that texts about the incident name, such as #25 and step 43. `said` and
-        `left_step` belong to the fact or tool result in `shown`.
+        """The numbers of the messages and of the step in texts about the incident, such as #25 and
+        step 43. `said` and `left_step` belong to the fact or tool result in `shown`.
         """
         return IncidentMessages(self.shown.said, self.shown.left_step, self.asked, self.again)
 
@@ -135,7 +135,7 @@ class Incident:
 
 
 class IncidentMessages(NamedTuple):
-    """The numbers that every text about an incident gives: those of messages, and of one step.
+    """The numbers of messages, and of one step, in texts about an incident.
 
     - `said`: the latest user message with the fact, else the latest tool result with it.
     - `left_step`: the step at which the fact left memory.
@@ -168,8 +168,8 @@ class MemoryTime(NamedTuple):
     - `entered`, `left`: the steps at which the message entered and left memory. `left` is None
       while the message is in memory.
     - `reason`: why the message left; None while the message is in memory.
-    - `gone_after`: for a cleared tool result in the ledger, the step after `left`; else None. Up to
-      and including this step, the result counts as in memory.
+    - `gone_after`: `left` + 1 for a tool result that a step of the ledger cleared; else None. The
+      result counts as in memory up to and including step `gone_after`.
     """
 
     number: int

@@ -25,8 +25,8 @@ _KEY = declared_pattern(r"[A-Za-z_][A-Za-z0-9_\-]{0,29}")
 
 
 def labels_in(message: ChatMessage, terms: Collection[str]) -> dict[str, str]:
-    """Return the labels that a message gives to these terms, by term. A term without a label is
-    left out.
+    """Return, for each of these terms, the label that a message gives to it. A term without a label
+    is left out.
     """
     found = _Labels(terms)
     for text in texts_with_facts(message):

@@ -3,7 +3,7 @@
 A message states the facts that are found in its own text, such as `build7/settings.py`.
 
 A message mentions all facts that it states. It also mentions a fact of another message if it has
-only the identifying part of this fact, such as `settings.py`.
+only a part that identifies the fact, such as `settings.py`.
 """
 
 from __future__ import annotations

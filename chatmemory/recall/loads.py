@@ -50,8 +50,10 @@ def evicts_oldest_first(policy: Policy) -> bool:
 
 
 class Stub(NamedTuple):
-    """The placeholder of a cleared tool result, and the tokens of the placeholder. `at` is the
-    position of the message at whose arrival the result was cleared.
+    """The placeholder of a cleared tool result in a replay.
+
+    - `at`: the position of the message at whose arrival the result was cleared.
+    - `tokens`: the number of tokens of the placeholder.
     """
 
     at: int
@@ -83,9 +85,9 @@ class IndexSpan(NamedTuple):
 class Departures:
     """When messages left memory in a replay.
 
-    - `at`: for each message, when it left, as the position of the message that arrived then. It is
-      the length of the history for a message that stayed, and the message's own position if it was
-      in no prompt.
+    - `at`: for each message, the position of the message at whose arrival it left. For a message
+      that stayed, this is the length of the history. For a message that was in no prompt, this is
+      its own position.
     - `stubs`: the placeholders of cleared tool results, by the position of the result. For such a
       result, `at` says when its placeholder left.
     - `indexes`: the periods of the index messages, in order.
@@ -141,8 +143,8 @@ class Loads:
         return len({*self.systems} - {None}) <= 1
 
     def between(self, first: int, last: int, policy: Policy) -> int:
-        """Return the load of a window with the messages from position `first` to `last`, in the
-        policy's unit.
+        """Return the load of a window with the messages from position `first` to `last`, both
+        included, and the system message in force. The unit is that of the policy's limit.
         """
         before, after = self._costs_under(policy)
         return policy.overhead + after[last] - before[first]
@@ -365,8 +367,8 @@ def smallest_limit(
 def smallest_limits(
     loads: Loads, mentions: Collection[Mention], policy: Policy, most_adds: int = MOST_ADDS
 ) -> dict[Mention, Keeping]:
-    """Return the smallest limit for each of the `mentions`. From this limit on, the message at
-    `position` is in memory after the first `end` messages.
+    """Return, for each of the `mentions`, the smallest limit from which on memory has its message
+    at its time (see `Mention`).
 
     If a limit cannot be computed, limits at equal distances are tried in replays. A mention is left
     out if `most_adds` is too small to try 20 limits.

@@ -1,4 +1,5 @@
-"""Finds numbers in words, and times of day, in the languages of phrases.toml.
+"""Finds numbers written in words, such as "three", and times of day, in the languages of
+phrases.toml.
 
 Two times are equal if they look the same on a clock with hands: `18:30` equals `half past six`.
 """

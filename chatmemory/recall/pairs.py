@@ -77,8 +77,7 @@ class Pairs:
         are in it.
 
         In any other text, a sentence states a pair if it has the value and a word of the key.
-        Sentences are only searched with `is_prose`, which means that a user or the assistant wrote
-        the text.
+        Sentences are only searched if a user or the assistant wrote the text (`is_prose`).
         """
         value = json_of(text) if self._facts else None
         if value is not None:

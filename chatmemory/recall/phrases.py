@@ -113,8 +113,8 @@ def _folded_sign(sign: str) -> str:
 
 @cache
 def months() -> Mapping[str, int]:
-    """Return the numbers of the months, from 1 to 12, by their names in all languages. Names are in
-    lowercase without accents.
+    """Return a mapping from month names in all languages to the numbers of the months, from 1 to
+    12. Names are in lowercase without accents.
     """
     known = (_data()[name].get("months", "").split() for name in LANGUAGES)
     return {folded(month): number for names in known for number, month in enumerate(names, 1)}
@@ -122,8 +122,8 @@ def months() -> Mapping[str, int]:
 
 @cache
 def numbers() -> Mapping[str, int]:
-    """Return the numbers from 2 to 12, by their words in all languages. Words are in lowercase
-    without accents.
+    """Return a mapping from words such as "three", in all languages, to the numbers from 2 to 12.
+    Words are in lowercase without accents.
     """
     known = (_data()[name]["numbers"].split() for name in LANGUAGES)
     found = {folded(word): number for words in known for number, word in enumerate(words, 2)}
@@ -173,8 +173,8 @@ class Nouns:
         )
 
     def found_in(self, text: str) -> list[Noun]:
-        """Return the nouns in a text, in order. Of several nouns at one index, only the longest is
-        returned. The text is in lowercase without accents.
+        """Return the nouns in a text, in order. Of several nouns that begin at the same index, only
+        the longest is returned. The text is in lowercase without accents.
         """
         found = [*self._words_in(text)]
         if HAS_CJK.search(text):
@@ -516,8 +516,8 @@ def spoken_in(text: str) -> Sequence[Language]:
     - If the text has Chinese or Japanese characters, all languages are returned.
     - Otherwise, only languages with spaces between words are returned. A language is left out if
       the text has more than twice as many small words, such as "the", of another language.
-    - If the text has fewer than four small words of each language, no language with spaces is left
-      out.
+    - If no language has four or more small words in the text, all languages with spaces are
+      returned.
     """
     if HAS_CJK.search(text):
         return languages()
@@ -549,8 +549,9 @@ def reminders_in(text: str, own: tuple[str, ...] = ()) -> list[tuple[int, int]]:
 
 
 def examples() -> Iterator[tuple[str, str, str, JsonValue]]:
-    """Yield the examples in phrases.toml, for tests: language, key (such as "requests"), example,
-    and its kinds of facts. The kinds are None unless the key is "questions".
+    """Yield the examples in phrases.toml, for tests. Each is a tuple: its language, its key (such
+    as "requests"), its text, and its kinds of facts. The kinds are None unless the key is
+    "questions".
     """
     for name in LANGUAGES:
         data = _data()[name]

@@ -84,9 +84,9 @@ class Prompts:
 
 
 def prompt_sizes(history: History, departures: Departures) -> list[int]:
-    """Return, for each message of a replay, the tokens of a prompt that is sent right after this
-    message was added. The size is 0 if the window is empty then. `departures` says when each
-    message left memory.
+    """Return, for each message of a replay, the size in tokens of a prompt that would be sent right
+    after this message was added. The size is 0 if the window is empty then. `departures` says when
+    each message left memory.
     """
     tokens, counts = [0] * (len(history) + 1), [0] * (len(history) + 1)
     for position, (size, until) in enumerate(zip(history.tokens, departures.at, strict=True)):

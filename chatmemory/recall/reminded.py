@@ -43,7 +43,7 @@ class Reminded:
         """The phrases near a reminder, such as "as I said", as values. A phrase is one to four
         words next to each other, without small words such as "the".
 
-        Phrases of very short sentences are included too, if the text has such a reminder.
+        If there is a reminder, the phrases of all very short sentences are included too.
         """
         spans = sentences(self._text.text) if self._parts else ()
         short = [span for span in spans if _has_few_words(self._text.plain[slice(*span)])]

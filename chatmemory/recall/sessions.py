@@ -67,8 +67,8 @@ def stored_session(
     - `messages`: the messages in order, by seq.
     - `injected`: the seqs of messages that are not in history, because a client put them into
       memory.
-    - `compactions`: as in a `Session`, but with seqs in place of positions. If the agent recorded
-      token counts of a compaction, the session has these counts instead.
+    - `compactions`: as in a `Session`, but with seqs in place of positions. Token counts that the
+      agent recorded replace the token counts given here.
     """
     numbers = list(messages)
     places = {number: position for position, number in enumerate(numbers)}

@@ -45,8 +45,8 @@ class SummaryPlan:
     """The checked options of a compaction (see `SummaryOptions`). Raises InvalidValue for invalid
     options.
 
-    `covering` has positions in the window, from 0. For a method that gets `numbers`, such as the
-    seqs of the messages, `covering` has some of these numbers instead.
+    `covering` has positions in the window, from 0. If a method is called with `numbers`, such as
+    seqs, `covering` has the numbers of the messages instead of positions.
     """
 
     covering: Collection[int] | None = None
@@ -74,8 +74,8 @@ class SummaryPlan:
 
         `numbers` has one number for each entry, such as its seq. By default, the number is the
         position of the entry. `covering` says by these numbers which entries to replace. Raises
-        MessageNotFound if no entry has a number of `covering`, and NotCompactable if one summary
-        cannot replace these entries.
+        MessageNotFound if `covering` has a number that no entry has, and NotCompactable if one
+        summary cannot replace these entries.
         """
         if self.covering is None:
             covered = all_but_last(entries, messages=self.keep_last, tokens=self.keep_tokens)

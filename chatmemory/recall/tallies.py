@@ -34,8 +34,9 @@ class Tally(NamedTuple):
     - `held`: the number of needs that were held.
     - `user_repeated`: the number of incidents in which a user repeated a fact.
     - `call_repeated`: the number of incidents in which a tool call was repeated.
-    - `tokens`: the tokens of the prompts. Of these tokens, `read` come from the prompt cache, and
-      `written` go to it.
+    - `tokens`: the number of tokens in all prompts.
+    - `read`: how many of these tokens come from the prompt cache.
+    - `written`: how many of these tokens are written to the prompt cache.
     - `by_index`: the number of needs that were not held, but whose facts an index message listed.
     """
 

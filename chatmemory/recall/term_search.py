@@ -33,8 +33,8 @@ class Terms:
         self._others = [(part, _alone(part)) for part in sorted(others)]
 
     def found_in(self, text: str) -> set[str]:
-        """Return the terms that a text has, as a whole or by the identifying part, such as the id
-        in a URL.
+        """Return the terms that a text contains. The identifying part of a term, such as the id in
+        a URL, is enough.
         """
         runs = runs_in(text, self._only_telling)
         parts = runs & self._by_part.keys()
@@ -57,8 +57,8 @@ def _alone(part: str) -> re.Pattern[str]:
 
 
 def is_found(term: str, texts: Iterable[str]) -> bool:
-    """Return whether one of the texts has a term, as a whole or by the identifying part, such as
-    the id in a URL.
+    """Return whether one of the texts contains a term. The identifying part of the term, such as
+    the id in a URL, is enough.
     """
     terms = Terms([term])
     return any(map(terms.found_in, texts))

@@ -2,6 +2,7 @@
 texts have a value.
 """
 
+# Long: one text of a user, and all that is read in it.
 from __future__ import annotations
 
 from bisect import bisect_left
@@ -154,13 +155,17 @@ class UserText:
 
     @cached_property
     def contradicting(self) -> list[Value]:
-        """The phrases of a text that contradicts, by a word such as "not" or "but"; else []."""
+        """The phrases of the text, if it has a contradicting word, such as "not" or "but".
+        Otherwise empty.
+        """
         spans = sentences(self.text) if self.contradicts else ()
         return [each for span in spans for each in phrases_in(self.plain, *span)]
 
     @cached_property
     def cut_names(self) -> frozenset[str]:
-        """The names of codes that are only parts of longer codes, as `1Z 9921` in `1Z 9921 556`."""
+        """The names (`Value.name`) of codes that the text has only as parts of longer codes, such
+        as `1Z 9921` in `1Z 9921 556`.
+        """
         whole = {each.name for each in self.codes if not each.is_cut}
         return frozenset({each.name for each in self.codes} - whole)
 
@@ -381,8 +386,8 @@ class UserText:
         """Return whether the first clause (`opening`) says little but the words from `start` to
         `end`.
 
-        At most three words may come before them: small words, or words in `besides`. In the whole
-        clause, there may be at most `most` other words.
+        At most three words may come before `start`: small words, or words in `besides`. The number
+        of other words (`others_in_opening`) may be at most `most`.
         """
         others = self.others_in_opening(start, end, besides)
         before = (0, start), (0, 0)
@@ -540,8 +545,11 @@ class Said:
         return [each for each, anchors in known if stems <= anchors or whole in anchors]
 
     def holding(self, value: Value) -> Iterator[int]:
-        """Yield the positions of those of the user's latest 24 texts that contain a value, in
-        order. A part of a longer code does not count: `1Z 99 56` does not repeat `1Z 99 55`.
+        """Yield the positions of the user's earlier texts that contain a value, in order. Only the
+        latest 24 texts that may contain the value are searched.
+
+        A part that two longer codes share, such as `1Z 99` in `1Z 99 55` and `1Z 99 56`, does not
+        count.
         """
         for position in self._positions(value):
             text = self.texts[position]

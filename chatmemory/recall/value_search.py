@@ -75,7 +75,9 @@ class Search:
         return bool(self._values)
 
     def found_in(self, text: str) -> set[str]:
-        """Return the names of the values that a text contains, however they are written."""
+        """Return the names (`Value.name`) of the values that a text contains, however the values
+        are written.
+        """
         if not self._values or not text:
             return set()
         read = searched(text)
@@ -167,8 +169,8 @@ class Searched:
 
     @cached_property
     def stems(self) -> Mapping[str, Sequence[str]]:
-        """The `words` by their stems. A stem is a word without all letters e, n and s at its end:
-        {"hou": ["house", "houses"]}.
+        """The `words`, grouped by stem: {"hou": ["house", "houses"]}. A stem is a word whose final
+        letters e, n and s are all cut off.
         """
         found: defaultdict[str, list[str]] = defaultdict(list)
         for word in self.words:

@@ -44,12 +44,12 @@ class Total:
 
     - `compactions`: the number of compactions.
     - `needed`: how many exact terms the assistant used again after a compaction. `held`: how many
-      of these needed terms memory still had.
-    - `appended[n]`: how many needed terms memory would have had with n lost terms appended to each
-      summary.
+      of these terms were still in memory.
+    - `appended[n]`: how many needed terms would have been in memory with n lost terms appended to
+      each summary.
     - `tail[n]`: how many needed terms are in the last n tokens of the window before the compaction.
-    - `back`: how many needed terms memory had lost, by who mentioned the term again: a tool, the
-      user, or nobody in the transcript.
+    - `back`: how many needed terms were no longer in memory, for each `ReturnedBy`: a tool, the
+      user, or nobody in the transcript mentioned the term again.
     """
 
     compactions: int = 0
@@ -99,9 +99,9 @@ def report(options: Options, printer: Printer, words: Words = NO_WORDS) -> int:
 
 
 def sessions_of(paths: Sequence[Path], format: str, printer: Printer) -> Iterator[SessionPath]:
-    """Yield the sessions in files, with one item for each path through a session. A session has
-    several paths if the user went back to an earlier message. All paths of a session have the same
-    name.
+    """Yield the sessions in files and folders. If the user went back to an earlier message, the
+    session has several paths through its messages. Each path is one item. All paths of a session
+    have the same name.
 
     A file that cannot be read, or whose format has no sessions, is reported and left out.
     """
@@ -162,8 +162,8 @@ def _lost(term: NeededTerm) -> JsonDict:
 
 def evidence_words(name: str, found: Evidence, level: Level) -> Iterator[str]:
     """Yield the lines to print about one compaction of the session `name`. The first line says how
-    many needed terms memory still had. Each further line is about one lost term. `level` says which
-    terms count.
+    many needed terms were still in memory. Each further line is about one lost term. `level` says
+    which terms count.
     """
     one = found.compaction
     tokens = " became ".join(

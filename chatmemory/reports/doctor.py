@@ -35,7 +35,8 @@ class Complaint(NamedTuple):
     """A finding of the doctor: the window of a conversation breaks a rule of a provider.
 
     - `conversation`: the name or the id of the conversation.
-    - `severity`: "refused", "mishandled" or "conditional".
+    - `severity`: "refused" or "mishandled"; or "conditional" if the provider's answer depends on
+      something else, such as the model.
     - `message`: the problem in words.
     """
 
@@ -126,9 +127,9 @@ def print_complaints(complaints: Iterable[Complaint], printer: Printer) -> int:
 
 
 def print_recognized(file: str, printer: Printer) -> int:
-    """Print the provider rules whose known error text matches an error, and return 0. If no rule
-    matches, print a sentence about the error. `file` is the path of a file with the error, or "-"
-    for stdin.
+    """Print the provider rules whose known error text matches an error. If no rule matches, print a
+    sentence about the error. `file` is the path of a file with the error, or "-" for stdin. Always
+    returns 0.
 
     Raises InvalidValue if the file cannot be read.
     """

@@ -178,8 +178,8 @@ def _labelled(
 
 
 def text_of_terms(title: str, terms: Sequence[tuple[str, str]], tokens: int) -> str:
-    """Return a text with the title and as many of the first terms as fit into `tokens` tokens. ""
-    if no term fits. Each of `terms` is a label and a term.
+    """Return a text with the title and as many of the first terms as fit into `tokens` tokens.
+    Return "" if no term fits. Each of `terms` is a label and a term.
     """
     room = tokens - TITLE_TOKENS
     shown = list[tuple[str, str]]()
@@ -194,11 +194,11 @@ def text_of_terms(title: str, terms: Sequence[tuple[str, str]], tokens: int) -> 
 
 
 def most_tokens(text: str) -> int:
-    """Return an upper bound for the number of tokens in a text. The text must not have runs of
-    whitespace, because whitespace is not counted.
+    """Return an upper bound for the number of tokens in a text. Whitespace is not counted, so the
+    text must not have several whitespace characters in a row.
 
-    Up to three digits in a row count as one token, and so does each other ASCII character. Any
-    other character counts as many tokens as it has bytes in UTF-8.
+    Up to three digits in a row count as one token, and each other ASCII character counts as one.
+    Any other character counts as many tokens as it has bytes in UTF-8.
     """
     return sum(len(each.encode()) if not each.isascii() else 1 for each in _PIECE.findall(text))
 

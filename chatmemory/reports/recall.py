@@ -189,8 +189,7 @@ def best_policies(advice: Advice) -> list[Policy | None]:
 
     - Its prompts fit the model's context window.
     - The share of needed facts that it holds reaches at least 75 % of the goal.
-    - No cheaper option is at least as good: it would hold as many facts, cause no more repetitions,
-      and fit the model.
+    - No cheaper policy is at least as good (see `Option.dominates`).
     """
     least = NEARLY * advice.goals.share
     found = [

@@ -82,7 +82,7 @@ def print_recorded(options: Options, printer: Printer) -> int:
     """Print, for each conversation, which share of the prompt tokens was read from the cache, and
     the predicted share. Then print the cache misses, sorted by the time since the previous call.
 
-    Returns the exit code: 3 if something could not be read, else 0.
+    Returns the exit code: 3 if a file or conversation could not be read, else 0.
     """
     misses: list[RecordedCall] = []
     found: list[RecordedCall] = []

@@ -23,10 +23,10 @@ Sums = Counter[str]  # prompts, refused ones, conversations with one, and last w
 
 def print_refused(options: Options, providers: Sequence[str], printer: Printer) -> int:
     """Print how many prompts would be rejected, for each policy and provider. Returns the exit
-    code: 3 if something could not be read, else 0.
+    code: 3 if a file or conversation could not be read, else 0.
 
     A prompt is the window before an AI message. The window at the end of a conversation is counted
-    apart.
+    separately.
     """
     policies = policies_from_text(options["policies"])
     models = dict.fromkeys(providers, (options["model"],) if options["model"] else ())

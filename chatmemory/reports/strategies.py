@@ -151,8 +151,8 @@ def conversation_of(
 
 
 def sums_of(conversations: Iterable[Conversation], chosen: StrategyOptions) -> dict[str, Measured]:
-    """Measure the chosen strategies on each conversation, and return the sums of each strategy by
-    its name. Strategies that are not installed are left out.
+    """Measure the chosen strategies on each conversation. Return a mapping from the name of each
+    strategy to its sums over all conversations. Strategies that are not installed are left out.
     """
     installed = [each for each in chosen.strategies if each.is_installed]
     sums = {each.name: Measured() for each in installed}

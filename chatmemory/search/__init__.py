@@ -43,7 +43,7 @@ def index() -> TextIndex:
 
 
 def index_of(connection: BaseDatabaseWrapper) -> TextIndex:
-    """Return the text index of a database. If no index is registered for this kind of database,
-    such as SQLite, the result reads every text.
+    """Return the text index of a database. If no index is registered for the kind of database
+    (`connection.vendor`), the result reads every text.
     """
     return INDEXES.get(connection.vendor, TextIndex)(connection)

@@ -100,15 +100,17 @@ class Has(Func):
 
 
 def add_functions(connection: BaseDatabaseWrapper, **_: object) -> None:
-    """Add to a new connection of Django the Python functions that searches and triggers call. Does
-    nothing for databases other than SQLite.
+    """Add to a new Django connection the Python functions that are called by searches and triggers.
+    Does nothing for databases other than SQLite.
     """
     if connection.vendor == "sqlite":
         define_functions(connection.connection)
 
 
 def define_functions(driver: Connection) -> None:
-    """Add to a `sqlite3` connection the Python functions that searches and triggers call."""
+    """Add to a `sqlite3` connection the Python functions that are called by searches and
+    triggers.
+    """
     driver.create_function("chatmemory_has", 2, _has, deterministic=True)
     driver.create_function("chatmemory_squashed", 1, _squashed, deterministic=True)
 

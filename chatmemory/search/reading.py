@@ -293,8 +293,8 @@ class TextIndex:
 
 
 def names() -> Combinable:
-    """Return the database expression for the text that names a conversation: its id, and its labels
-    in lines.
+    """Return the database expression for the text that names a conversation: its id on the first
+    line, then its labels, each on its own line.
     """
     labels = Coalesce(LabelText("labels"), Value("", output_field=TextField()))
     return Concat(F("id"), Value("\n"), labels, output_field=TextField())

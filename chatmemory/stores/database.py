@@ -48,9 +48,9 @@ T = TypeVar("T")
 
 
 def explained(call: Callable[P, T]) -> Callable[P, T]:
-    """Decorate a function so that some of its errors get a note that helps. For a database outage,
-    this is a note such as `chatmemory: the database is busy: …`. For a call from async code, the
-    note names the async methods.
+    """Decorate a function so that its error in a database outage gets a note, such as `chatmemory:
+    the database is busy: …`. The error of a call from async code gets a note about the async
+    methods.
     """
 
     @wraps(call)

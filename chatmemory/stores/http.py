@@ -59,8 +59,8 @@ class HttpStoreError(ChatMemoryError):
 class HttpChatMemoryStore(ChatMemoryStore):
     """A store of conversations on a chatmemory server. Thread-safe.
 
-    - A failed request is repeated if it may succeed later, such as without a response, or after the
-      status 429 or 503. It is sent at most `attempts` times.
+    - A failed request is repeated if it may succeed later: for example, if there was no response,
+      or if the status was 429 or 503. It is sent at most `attempts` times.
     - All attempts of a write have one Idempotency-Key, so that the server stores the change only
       once.
     - Before a repetition, the store waits as many seconds as the header Retry-After says, at most

@@ -1,7 +1,7 @@
 """Measures strategies: which facts their prompts would have had, and what the prompts would have
 cost.
 
-A strategy decides which messages are sent in each model call, such as LangChain's `trim_messages`.
+A strategy, such as LangChain's `trim_messages`, decides which messages are sent in each model call.
 The framework's own code runs over a history, message by message. By default, the framework counts
 tokens in its own way. The costs of all strategies are counted by one estimator. No model is called:
 another text replaces each summary (see `StandIn`).

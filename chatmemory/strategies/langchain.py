@@ -162,7 +162,7 @@ class _Writer(BaseChatModel):
 
 class SummaryRun(LangChainRun):
     """Runs `SummarizationMiddleware` before each call. A new summary is kept only if the next
-    message is an answer. Otherwise, no model was called.
+    message is from the assistant. Before any other message, the agent calls no model.
     """
 
     def __init__(self, settings: Settings) -> None:

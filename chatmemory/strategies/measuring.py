@@ -72,7 +72,7 @@ class Measured:
 @dataclass(frozen=True)
 class Conversation:
     """A conversation to measure. `history` has the same messages in the form for replays. `session`
-    is the coding agent's session that was imported, else None.
+    is the imported session of a coding agent, or None for any other conversation.
     """
 
     messages: Sequence[ChatMessage]
@@ -109,8 +109,9 @@ def measure(
     rules: CacheRules = NO_BOUNDS,
     everything: Bill | None = None,
 ) -> Measured:
-    """Return the figures of a run over a conversation, and close the run. A need is held if all its
-    facts are in the prompt just before the message that uses them.
+    """Return the figures of a run over a conversation, and close the run. A message has a need if
+    it uses earlier facts or repeats an earlier tool call. The need is held if all of these are in
+    the prompt just before the message.
 
     `stand_in` says which text replaces summaries. `rules` are the rules of a provider's prompt
     cache. `everything` is the bill of sending everything, which is computed if it is None.

@@ -1,4 +1,4 @@
-"""Runs chatmemory's own memories, which are LangChain4j's windows."""
+"""Runs chatmemory's own message windows and token windows."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from chatmemory.strategies.runs import Run, Sent, Settings
 
 
 class WindowRun(Run):
-    """Runs a memory of this library. The system message is one of its messages."""
+    """Runs a memory of this library. The memory contains the system message, too."""
 
     def __init__(self, memory: ChatMemory) -> None:
         super().__init__()

@@ -26,7 +26,7 @@ class StandIn(StrEnum):
     - `recorded`: the latest summary that the session has recorded so far. If it has recorded none
       yet, the text is that of `nothing`.
 
-    The framework itself always gets the text of 500 words.
+    A framework that asks for a summary always gets the text of 500 words as the answer.
     """
 
     NOTHING = "nothing"

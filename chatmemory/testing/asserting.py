@@ -87,8 +87,8 @@ def policy_of(policy: PolicyOrText) -> Policy | None:
 class Runs(Sequence[Recorded]):
     """Recorded conversations, replayed under one policy.
 
-    An assertion must be true of each conversation. Only costs and summaries are judged by their
-    sums over all conversations. A failed assertion raises AssertionError with sentences in the
+    An assertion must be true of each conversation. Only costs and summaries are judged for all
+    conversations together. A failed assertion raises AssertionError with sentences in the
     inspector's words.
     """
 

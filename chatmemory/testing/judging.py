@@ -124,10 +124,10 @@ def kinds_of(names: str | Iterable[str] | None) -> frozenset[str]:
 
 
 def incidents_in(run: Recorded, kinds: Collection[str]) -> list[str]:
-    """Return a text of a few lines for each incident of these kinds, at most 10. The text says what
-    was forgotten, when it left memory, and which message repeated it.
+    """Return a text of a few lines for each of the first 10 incidents of these kinds. The text says
+    what was forgotten, when it left memory, and which message repeated it.
 
-    If there are more incidents, a last sentence says how many.
+    If there are more than 10 incidents, a last sentence says how many more.
     """
     found = [each for each in run.incidents if _is_of(each, kinds)]
     shown = run.with_limits(found[:LISTED])
@@ -155,8 +155,9 @@ def _card(run: Recorded, incident: Incident) -> Iterator[str]:
 
 
 def refused_by(run: Recorded, names: Sequence[str], model: str | None = None) -> list[str]:
-    """Return a sentence for each rule by which providers would reject prompts of a conversation, at
-    most 10. If there are more, a last sentence says how many.
+    """Return a sentence for each rule by which a provider would reject prompts of a conversation.
+    There are at most 10 such sentences. If more rules are broken, a last sentence says how many
+    more.
 
     The prompts are the windows just before each answer, and the window at the end. Raises
     InvalidValue for an unknown provider.

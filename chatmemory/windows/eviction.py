@@ -5,9 +5,10 @@ the window is over its limit, its oldest message is evicted. A system message is
 is the first message. Tool results directly after an evicted tool call leave with the call.
 
 Three rules are not LangChain4j's, and apply only if a policy or a pin asks for them:
+
 - Pinned messages are skipped.
-- The newest message may be spared.
-- The rest of a turn that lost its beginning may leave.
+- The newest message is not evicted.
+- If the beginning of a turn has left, the rest of the turn leaves, too.
 """
 
 from __future__ import annotations
@@ -57,7 +58,9 @@ class Reason(StrEnum):
 
     @property
     def is_beyond_limits(self) -> bool:
-        """Whether the message would have left under any limit, such as when memory was cleared."""
+        """Whether the message would have left even with a larger limit, such as when memory was
+        cleared.
+        """
         return self in BEYOND_LIMITS
 
 
@@ -68,8 +71,8 @@ class CannotFit(StrEnum):
     - TOO_BIG_BESIDE_SYSTEM: the message is larger than the room beside the system message.
     - SYSTEM_TOO_BIG: the system message is larger than the limit.
     - SYSTEM_FILLS: the system message leaves no room for even an empty message.
-    - NO_ROOM_BESIDE_PINS: the pinned messages leave no room. Only steps of earlier versions have
-      this reason; today the add is refused.
+    - NO_ROOM_BESIDE_PINS: the pinned messages leave no room. Only steps from earlier versions of
+      chatmemory have this reason. Today the add is refused.
     """
 
     TOO_BIG = "TOO_BIG"
@@ -104,9 +107,10 @@ class Eviction(NamedTuple):
     - for a message that a summary replaces, the summary
     - for a cleared tool result, its placeholder
     - for an interrupted tool call, the message whose add removed the call
-    - for an index message, the new index message
+    - for a replaced index message, the new index message
 
-    `because` is None in all other cases, and if there is no such message or it is unknown.
+    `because` is None for all other evictions. It can be None for the listed evictions, too, if no
+    message or an unknown message caused them.
 
     `misfit` is the reason why an added message was too large to stay. It is set only in the
     evictions of a `ChangeResult`, else None.
@@ -182,9 +186,10 @@ def rest_of_turn(head: Head) -> Iterator[Eviction]:
 
 
 def rest_of_question(head: Head) -> Iterator[Eviction]:
-    """Evict the messages after the user message that was evicted last, and yield the evictions.
+    """Evict the rest of the turn whose user message was evicted most recently, and yield the
+    evictions.
 
-    Evicts up to the next user message, or up to the end of the window. Pinned messages and the
+    The rest ends before the next user message, or at the end of the window. Pinned messages and the
     message being added stay. Nothing leaves if no user message was evicted.
     """
     index = head.after_question
@@ -350,8 +355,8 @@ class Head:
         return entry
 
     def remove(self, entry: Entry) -> None:
-        """Remove a message from the head, even if the message has not been read from the window
-        yet.
+        """Remove a message from this copy of the window, even if the message has not been read from
+        the window yet.
         """
         if entry in self._read:
             place = self._read.index(entry)

@@ -5,8 +5,8 @@ A LangChain4j service decides its memory itself: it trims the window, appends a 
 and sends the whole list. The service does not send its limit. So `inferred_add` tries every
 possible add under every limit. If exactly one add results in the list, this add is recorded.
 
-The added message may have left at once, so that the list does not have it. If a list is the
-beginning of the previous list, no other add is possible.
+The added message may have left at once, so that the new list does not have it. If the new list is
+the beginning of the previous list, only such an add is possible.
 
 If no add or several adds explain a list, the list was set as a whole. Its messages are matched with
 the messages of the previous list.
@@ -260,16 +260,15 @@ def _by_client(transition: Transition) -> Transition:
 def summarized(
     before: Sequence[str], after: Sequence[str], types: Sequence[MessageType], marked: bool = False
 ) -> range | None:
-    """Return the positions in the old list of the messages that a new summary replaces. None if the
-    new list has no new summary.
+    """Return the positions, in the old list, of the messages that a new summary replaces. None if
+    the new list has no new summary.
 
     `before` and `after` are the old and the new list, each message as JSON. `types` are the types
-    of the messages in the new list. `marked` is True if the client has marked a message as a
-    summary.
+    of the messages in the new list. `marked` is True if an attribute marks one of the first two new
+    messages as a summary.
 
-    Only the first message of the new list can be the summary. If both lists begin with the same
-    system message, only the second message can be the summary. The message is a summary if all of
-    this is true:
+    Only one message of the new list can be the summary: the second if both lists begin with the
+    same system message, else the first. This message is a summary if all of this is true:
 
     - It is not in the old list, and is not a system message.
     - It replaces at least two messages. The rest of the old list follows the summary in the same
@@ -317,12 +316,13 @@ def align_payloads(old: Sequence[Payload], new: Sequence[Payload], by_client: bo
     content is equal are matched first, then messages that differ only in attributes.
 
     - If the new list is the beginning of the old list, messages at equal positions are matched.
-    - Messages that differ in attributes are matched between the same two matched messages. They are
-      matched elsewhere only if `by_client` is False, or if the new message has open attributes.
-    - `by_client` is True for a list that a client sends after each change. There, an equal text
-      elsewhere may be a repetition.
-    - If no new message with attributes equals an old message, the client drops attributes. Then the
-      attributes of old messages are ignored.
+    - Two messages that differ only in attributes are matched if the nearest matched messages before
+      and after them are the same. At other positions, they are matched only if `by_client` is
+      False, or if the new message has open attributes.
+    - `by_client` is True for a list that a client sends after each change. In such a list, an equal
+      text at another position may be a repetition.
+    - If no new message with attributes equals an old message, the client seems to drop attributes.
+      Then the attributes of old messages are ignored.
     """
     in_place = Alignment({i: i for i in range(len(new))}, {})
     equal = sum(map(Payload.counts_as, new, old))
@@ -360,13 +360,14 @@ def _in_place(
 
 
 def align(old: Sequence[Hashable], new: Sequence[Hashable]) -> Alignment:
-    """Match the messages of a list that a client trims with the messages of its previous list.
+    """Match the messages of a client's previous list (`old`) and its new list (`new`). The client
+    trims its list itself.
 
     - If one list is the beginning of the other list, messages at equal positions are matched.
     - If the client only removed messages from the beginning and added messages at the end, the
       remaining messages are matched in order. The very first message, such as the system message,
-      may have stayed. At least two other messages must remain, because two lists often share a
-      single message such as "ok".
+      may have stayed. Besides this message, at least two messages must remain, because two lists
+      often share a single message such as "ok".
     - All other lists are matched by `rearrange`.
     """
     if list(new) == list(old[: len(new)]):
@@ -385,8 +386,8 @@ def align(old: Sequence[Hashable], new: Sequence[Hashable]) -> Alignment:
 
 
 def rearrange(old: Sequence[Hashable], new: Sequence[Hashable]) -> Alignment:
-    """Match the messages of a list that was set as a whole with the equal messages of the old list.
-    As many messages as possible are matched in the same order, and the rest as moved.
+    """Match the equal messages of an old list and of a new list that was set as a whole. As many
+    messages as possible are matched in the same order. The other equal messages count as moved.
 
     For the list of a client that removes its oldest messages, use `align`.
     """

@@ -9,6 +9,7 @@ Register your own kind in the entry point group "chatmemory.policies", in CHATME
 with `KINDS.register`.
 """
 
+# Long: the kinds of policies beside their common base, with the documentation of each option.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
@@ -119,7 +120,8 @@ class Policy(ABC):
       to the end.
     - `low_water`: the share of the limit to which a window over the limit is trimmed, such as 0.5.
       The trim to this share never evicts the newest message or its tool call.
-    - `snap_to_user`: after a trim, the messages before the next user message leave as well.
+    - `snap_to_user`: after a trim, the messages before the first remaining user message leave as
+      well.
     - `oversized`: what happens to a message that is larger than the limit allows.
     - `meters_only`: the limit only measures. The policy evicts and refuses nothing, whatever the
       other options.
@@ -250,9 +252,9 @@ class Policy(ABC):
 
     @property
     def choice(self) -> str:
-        """Words for the messages that the policy's own rule evicts, such as `the oldest but the
-        first two`. Pages write them after "was". By default "": pages then write "chosen by the
-        policy's own rule".
+        """Words for the messages that the policy's own rule evicts: `the oldest but the first two`
+        if the first two messages always stay. Pages write the words after "was". By default "":
+        pages then write "chosen by the policy's own rule".
         """
         return ""
 
@@ -381,8 +383,9 @@ class Policy(ABC):
 
 @cache
 def option_fields(kind: type[Policy]) -> Mapping[str, Field[Any]]:  # of any type
-    """Return the option fields of a kind of policy by name: all fields but the limit and the
-    estimator. `low_water` is left out for a kind with its own rule of eviction.
+    """Return the options of a kind of policy, as a mapping from names to dataclass fields. Options
+    are all fields but the limit and the estimator. `low_water` is left out for a kind with its own
+    rule of eviction.
     """
     others = {"limit", "estimator", *(["low_water"] if has_own_rule(kind) else [])}
     return {option.name: option for option in fields(kind) if option.name not in others}
@@ -539,13 +542,16 @@ KINDS: Registry[type[Policy]] = Registry(
 
 
 def policy_kinds() -> dict[str, type[Policy]]:
-    """Return all installed kinds of policies by name."""
+    """Return the classes of all installed kinds of policies. The keys are the names of the kinds,
+    such as `token_window`.
+    """
     return dict(KINDS)
 
 
 def check_limit(java_name: str, limit: object) -> None:
-    """Raise InvalidValue unless the limit is a positive integer. The error calls the limit
-    `java_name`, such as `maxMessages`. For None and numbers below 1, its text is LangChain4j's.
+    """Raise InvalidValue unless the limit is a positive integer. `java_name` is the limit's name in
+    the error, such as `maxMessages`. For None and numbers below 1, the error's text is
+    LangChain4j's.
     """
     if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool)):
         raise InvalidValue(f"{java_name} must be an integer, but is: {limit!r}")

@@ -98,8 +98,8 @@ class SingleSlotChatMemoryStore(ChatMemoryStore):
             return transition
 
     def transact_all(self, memory_id: str, decisions: Sequence[Decide]) -> list[Transition]:
-        """Make several changes, and return their transitions. If a decision raises, none of the
-        changes is made.
+        """Make several changes, and return their transitions. If one of the `decisions` raises, no
+        change is made.
         """
         with self._lock:
             window = self._window

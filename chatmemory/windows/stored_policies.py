@@ -71,7 +71,7 @@ def _unavailable(name: str) -> type[Policy]:
 
 
 def can_decide(policy: Policy | None) -> TypeGuard[Policy]:
-    """Return whether there is a policy whose kind and options are all installed."""
+    """Return whether `policy` is not None, and its kind and options are all installed."""
     return policy is not None and policy.is_installed
 
 

@@ -8,8 +8,8 @@ The rules are those of LangChain4j's MessageWindowChatMemory and TokenWindowChat
 
 - An add trims the window, appends the message and trims again. The limit is read again for the
   second trim.
-- An added system message replaces the first system message in the window. If both are equal, the
-  add is ignored. The new system message goes to the end, or to the head if
+- An added system message replaces the first system message in the window. If the two messages are
+  equal, the add is ignored. The new system message goes to the end, or to the head if
   `always_keep_system_message_first` is set.
 - A read returns the trimmed window and writes nothing back.
 - With `auto_recover_orphaned_tool_messages`, a read leaves out interrupted tool calls, and an add
@@ -139,7 +139,7 @@ class Transition(NamedTuple):
         )
 
     def apply_to(self, window: Window) -> None:
-        """Change a window by this transition, which must have been decided for this window."""
+        """Apply this transition to a window. The transition must have been made for this window."""
         if self.ignored or self.change is Change.KEEP:
             return
         if self.change is Change.ADD:
@@ -238,8 +238,8 @@ def admit_beside_pins(
 
 
 def keeps_interrupted(policy: Policy, arrival: Entry) -> bool:
-    """Return whether the policy removes interrupted tool calls at other adds, but not at the add of
-    `arrival`. The exception is the add of a tool result, which may complete a call.
+    """Return whether interrupted tool calls stay at the add of `arrival`, although the policy
+    removes them at other adds. This is so if `arrival` is a tool result, which may complete a call.
     """
     return policy.recovers and arrival.type is MessageType.TOOL_EXECUTION_RESULT
 
@@ -416,8 +416,9 @@ def next_to_leave(entries: Iterable[Entry], totals: Totals, policy: Policy) -> l
 
 
 def taking_room(policy: Policy, tokens: int = 2) -> Entry:
-    """Return a short, made-up message, with which callers find out what an add would evict. It is
-    an assistant message, or a user message if assistant messages cost nothing under the policy.
+    """Return a made-up message of `tokens` tokens, with which callers find out what an add would
+    evict. It is an assistant message, or a user message if assistant messages cost nothing under
+    the policy.
     """
     of_model = Entry(MessageType.AI, has_calls=False, tokens=tokens)
     return of_model if policy.weigh(of_model) else replace(of_model, type=MessageType.USER)

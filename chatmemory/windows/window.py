@@ -53,8 +53,8 @@ class Entry:
 
     A ledger sets the fields from `n` on:
 
-    - `n` is the number of the message's stay in memory, which is also the entry's `key`. Without a
-      stay, `n` is 0.
+    - `n` is the number that identifies the message's stay in memory. It is also the entry's `key`.
+      Without a stay, `n` is 0.
     - `seq` is the number of the message in the conversation.
     - `rank` is a number by which the entries of a window are sorted.
     - `size` is the length of the message's JSON in bytes, with attributes.
@@ -63,7 +63,7 @@ class Entry:
     - `origin` is "SAID" for a message in the history, and "SYNTHETIC" for any other message. A
       stored window sets "SAID" for every message that it reads.
     - `overrides` is JSON with the text or the attributes that memory shows instead of the stored
-      ones; None if nothing differs. `message` already has the overrides.
+      text or attributes; None if nothing differs. `message` already has the overrides.
 
     Do not change an entry. The class is not frozen, because frozen objects take three times as long
     to make.
@@ -204,8 +204,8 @@ class Window:
         return [loaded.get(entry, entry) for entry in entries]
 
     def loaded(self, entries: Sequence[Entry]) -> list[Entry]:
-        """Return `entries` with their messages loaded. The list may also contain other entries of
-        the window.
+        """Return `entries` with their messages loaded. The returned list may also contain other
+        entries of the window.
         """
         return [*self._loaded(entries).values()]
 
@@ -324,7 +324,9 @@ class Costs(Protocol):
 
 
 def total(entries: Iterable[Counted]) -> Totals:
-    """Return the number of some entries and the sum of their tokens. The cost is 0."""
+    """Return the totals of the given entries: their number and the sum of their tokens. The field
+    `cost` is 0.
+    """
     count = tokens = 0
     for entry in entries:
         count += 1

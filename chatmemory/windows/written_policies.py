@@ -53,8 +53,8 @@ def _option_type(kind: type[Policy], name: str) -> type:
 
 
 def caller_options(kind: type[Policy]) -> dict[str, type]:
-    """Return the type of each option that callers may set for a kind of policy, by the option's
-    name. The estimator is included; derived fields are not.
+    """Return the options that callers may set for a kind of policy: a mapping from each option's
+    name to its type. The estimator is included; derived fields are not.
     """
     types = get_type_hints(kind)
     accepted = (each for each in option_fields(kind).values() if not each.metadata.get("derived"))

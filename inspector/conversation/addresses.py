@@ -60,8 +60,8 @@ class Addresses:
 
     @property
     def chosen_query(self) -> str:
-        """The URL parameter that selects the current message or draft message, as text: `msg=25`,
-        or `draft=1` for a draft message. "" if nothing is selected.
+        """The URL parameter of the selected message or draft message, as text: `msg=25`, or
+        `draft=1` for a draft message. "" if nothing is selected.
         """
         return urlencode(chosen(self.msg))
 
@@ -159,7 +159,7 @@ class Addresses:
         selected. With None, no message is selected. A negative `msg` selects a draft message at the
         shown step.
 
-        To be short, the URL is usually only a query string.
+        To be short, the URL may be only a query string.
         """
         if msg and msg < 0:
             return self.link(self.at, msg=msg)

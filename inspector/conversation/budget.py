@@ -104,8 +104,8 @@ class BudgetBar:
 
     @property
     def free(self) -> str:
-        """The unused percentage of the bar as text, such as `16 %`; "" if no limit counts
-        tokens.
+        """The unused percentage of the bar as text, such as `16 %`; "" if the policy has no limit
+        in tokens.
         """
         if self.budget.limit is None:
             return ""
@@ -116,7 +116,7 @@ class BudgetBar:
         """A sentence about a system message that takes a large part of the limit, such as `The
         system message takes 63 % of the limit: 748 tokens remain for other messages`.
 
-        "" if the part is not large, or if no limit counts tokens.
+        "" if the part is not large, or if the policy has no limit in tokens.
         """
         return system_share(self.budget) if self.budget.is_system_heavy else ""
 

@@ -27,7 +27,7 @@ def forecast(changes: Sequence[ChangeResult], outlook: Outlook, policy: Policy |
     """Return a caption that says what a simulation of drafts or of another limit would do to
     memory.
 
-    `changes` are the adds of the drafts, and are empty without drafts. `outlook` compares memory
+    `changes` are the results of adding the drafts; empty without drafts. `outlook` compares memory
     before and after the simulation. `policy` is the policy of the simulation.
     """
     if outlook.no_room and not changes:

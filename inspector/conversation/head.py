@@ -83,7 +83,7 @@ class Head:
     @cached_property
     def whole_history(self) -> Amount:
         """The size of the history at the newest step, even if the page shows an older step. The
-        page reserves space for this size at each step.
+        page uses this size to give its legend the same width at each step.
         """
         memory = self.state.memory
         most = Totals(memory.said_count, memory.history_tokens)
@@ -119,8 +119,8 @@ class Head:
 
     @property
     def interrupted(self) -> Amount | None:
-        """The size of interrupted tool calls with their results, which memory leaves out; None if
-        there are none.
+        """The size of interrupted tool calls with their results, which are hidden from the model;
+        None if there are none.
         """
         window = self.window
         return self._difference(window.stored, self._limited) if window.interrupted else None
@@ -137,7 +137,7 @@ class Head:
     @property
     def forgotten(self) -> Amount:
         """The size of the messages in history that are not in memory. Messages that a lowered limit
-        hides, and interrupted tool calls, are in memory and not included.
+        hides are not included, nor are interrupted tool calls with their results.
 
         Each message has the token count that it got when it was added. For a cleared tool result in
         memory, the tokens that the clearing saved are included.

@@ -1,5 +1,5 @@
-"""The index of exact terms on the page: its row in memory, and its part of the panel. The index is
-a message that lists terms of messages which left memory.
+"""Presents the index of exact terms: its row in the memory pane, and its part of the panel. The
+index is a message that lists terms of messages which left memory.
 """
 
 from __future__ import annotations

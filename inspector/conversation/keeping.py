@@ -57,7 +57,7 @@ def find_keeping_limit(view: ConversationState) -> KeepingLimit | None:
     The result is None in these cases:
 
     - No message is selected, or the message is not in history.
-    - The message did not leave because of the limit, or left by a change of a client.
+    - The message did not leave because of the limit, or a client decided that the message leaves.
     - There is no policy, or its kind is not installed.
     """
     row, left_by, step = view.selection.row, view.selection.left_by, view.stored.step

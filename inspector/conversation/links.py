@@ -38,8 +38,8 @@ def chosen(msg: int | None) -> dict[str, int]:
 def comparison_url(
     state: ConversationState, policies: tuple[Policy | None, ...], messages: int, phrase: str = ""
 ) -> str:
-    """Return the URL of the page that compares policies after the first `messages` messages. "" if
-    comparisons are not installed.
+    """Return the URL of the page that compares policies, opened at the moment after the first
+    `messages` messages. "" if comparisons are not installed.
 
     `phrase` is a text to search for on that page.
     """

@@ -110,7 +110,7 @@ def pairing(rows: Sequence[Pairable | None], i: int) -> str:
 
 
 def pairings(rows: Sequence[Pairable | None]) -> list[str]:
-    """Return for each row the CSS class that connects a tool call with its results (see `pairing`).
-    The class is "" for all other rows, and for None, which stands for a row without a message.
+    """Return for each row the CSS class that draws the row as part of a tool call with its results
+    (see `pairing`). The class is "" for None, which stands for a row without a message.
     """
     return [pairing(rows, i) for i in range(len(rows))]

@@ -68,8 +68,8 @@ class Measure:
         return self.policy.weigh(message) if self.policy else message.tokens
 
     def history(self, step: int, totals: Totals) -> Totals:
-        """Return the totals of the history up to a step: the numbers of messages and tokens in
-        `totals`, with the cost under the policy. The `cost` in `totals` is ignored.
+        """Return `totals` with the cost of the history up to a step. `totals` has the numbers of
+        messages and tokens of this history. The `cost` in `totals` is ignored.
 
         The cost is the size of the messages in the policy's unit, without the overhead. It is 0
         without a policy.
@@ -80,8 +80,8 @@ class Measure:
         """Return the totals of memory after a step: the numbers of messages and tokens in `totals`,
         with the cost under the policy. The `cost` in `totals` is ignored.
 
-        The cost is the size of the messages in the policy's unit, without the overhead. It is 0
-        without a policy.
+        The cost is the size of the messages in the policy's unit, without the `overhead` of a
+        request. It is 0 without a policy.
         """
         return self._with_costs(totals, self.costs.memory_at(step) if self.costs else None)
 
@@ -98,8 +98,8 @@ class Measure:
         return Amount(load, unit_of(load, self.unit), None if is_tokens else tokens)
 
     def cost_of_all(self, messages: Iterable[Weighable]) -> int:
-        """Return the total size of some messages in the policy's unit. The `overhead` is not
-        included.
+        """Return the total size of some messages in the policy's unit, without the `overhead` of a
+        request.
         """
         return sum(map(self.weigh, messages))
 
@@ -162,8 +162,8 @@ def kept_totals(state: ConversationState, measure: Measure) -> Totals:
     """Return the totals of the messages that are in memory and in history. Messages that a lowered
     limit hides are included.
 
-    The tokens of a message are those counted when the message was added. Only a cleared tool result
-    has the tokens of its placeholder.
+    The tokens of a message are those counted when the message was added. For a cleared tool result,
+    they are the tokens of its placeholder instead.
     """
     window, contents = state.window, state.contents
     original_tokens = {

@@ -125,9 +125,10 @@ class LoadBars:
     - `track` has a bar of the full width for each row. The full width is the limit, or without a
       limit the size of memory.
     - `past` has a bar for the size of all that is above the row.
-    - `this` has a bar for the size of the row's message.
-    - `over` has the bar for the size of the message if the row ends beyond the limit. `this` then
-      has no bar for the row.
+    - `this` has a bar for the size of the row's message, unless memory up to this message exceeds
+      the limit.
+    - `over` has a bar for the size of the row's message, if memory up to this message exceeds the
+      limit.
 
     `width` and `height` are the size of the SVG's view box. `width` is in the unit of the limit,
     and `height` is three units for each row.
@@ -142,11 +143,13 @@ class LoadBars:
         self.over = _path((i, row.past, row.this) for i, row in bars if row.is_over)
 
 
+# Long: presents one pane; each property is what a part of the pane shows.
 class MemoryPane:
     """Presents the memory pane.
 
     - `next_to_clear` are the numbers of the tool results to be cleared before a message leaves.
-    - `next_to_leave` are the numbers of the messages that leave first, if none is to be cleared.
+    - `next_to_leave` are the numbers of the messages that leave first. Empty if `next_to_clear` is
+      not empty.
     - `is_full` is True if even the shortest new message would exceed the limit.
     """
 
@@ -267,8 +270,9 @@ class MemoryPane:
     def next_others(self) -> str:
         """The end of the sentence about the first message to leave, such as ` with #27, 88 tokens`.
 
-        It names the other messages that leave together with the first message. Usually, the size of
-        all these messages follows, including the first.
+        It names the other messages that leave together with the first message, and then the size of
+        all leaving messages. The size is left out if only one message leaves and the policy's unit
+        is messages.
         """
         policy, others = self._window.policy, self.next_to_leave[1:]
         words = f" with {wording.seqs(others)}" if others else ""
@@ -301,7 +305,9 @@ class MemoryPane:
 
     @property
     def hidden_words(self) -> str:
-        """How many messages a lowered limit hides, and what will happen to them, in words."""
+        """How many messages a lowered limit hides, and what will happen to them: `3 messages over
+        the limit will leave at the next add`.
+        """
         return what_is_hidden(self._window)
 
     @property
@@ -314,8 +320,9 @@ class MemoryPane:
 
     @property
     def beyond(self) -> str:
-        """Sentences on how many messages a lowered limit hides, and what will happen to these
-        messages. The page shows the sentences only if the limit hides messages.
+        """The sentences below the pane's rows: how many messages a lowered limit hides, and what
+        will happen to these messages. The page shows the sentences only if the limit hides
+        messages.
         """
         return beyond_limit(self._window)
 

@@ -64,7 +64,7 @@ def page_of(
     instead, such as a simulation.
 
     `read` has values that rooms (features) have already read for the page, by name. While the page
-    is built, rooms add the values that they read.
+    is built, rooms add further values to `read`.
 
     Raises MemoryNotFound, StepNotFound, MessageNotFound, and the exceptions of rooms.
     """
@@ -134,8 +134,8 @@ class ConversationPage(Addresses, Head):
 
     @cached_property
     def parts(self) -> dict[str, list[Part]]:
-        """The links of the page, and the parts that rooms (features) add, by their place on the
-        page.
+        """The parts at each place on the page, such as "card". These are the page's own links, and
+        the parts that rooms (features) add.
         """
         parts = sorted([*OWN_LINKS, *self._parts], key=lambda part: part.order)
         return {place: [part for part in parts if part.place is place] for place in Place}

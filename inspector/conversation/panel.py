@@ -83,10 +83,11 @@ class Life:
 
 @dataclass(frozen=True)
 class Moved:
-    """Messages that entered, or that left, memory between two steps. Only some of them are shown.
+    """Messages that entered or left memory between two steps, or that a summary replaced. Only some
+    of them are shown.
 
-    `seqs` are the shown messages. `before` and `more` are the numbers of messages before and after
-    the shown messages.
+    `seqs` are the numbers of the shown messages. `before` is how many messages come before the
+    shown messages, and `more` is how many come after.
     """
 
     seqs: tuple[int, ...]
@@ -99,8 +100,8 @@ class Moved:
 
     @classmethod
     def after(cls, past: int, seqs: Iterable[int]) -> Moved:
-        """Return these messages as a `Moved`, which shows the first few whose number is above
-        `past`.
+        """Return the messages `seqs` as a `Moved`. The first 100 messages with a number above
+        `past` are shown.
         """
         ordered = sorted(seqs)
         first = bisect_right(ordered, past)
@@ -276,8 +277,8 @@ class Why:
 
     @property
     def covered_part(self) -> Moved | None:
-        """Some of the messages that the selected summary replaced, and the numbers of messages
-        before and after these. None if the selected message is no summary.
+        """The messages that the selected summary replaced, of which only some are shown. None if
+        the selected message is no summary.
         """
         past = self._state.query.past or 0
         return Moved.after(past, self.covered.seqs) if self.covered else None
@@ -363,8 +364,8 @@ class Why:
 
     @cached_property
     def fields(self) -> list[tuple[str, str]] | None:
-        """The names and values of a tool result that is a flat JSON object; None for any other
-        message.
+        """The names and values of a tool result that is a simple JSON object (see `fields_of`).
+        None for any other message.
         """
         return fields_of(self.row.text) if self.is_json else None
 
@@ -401,8 +402,8 @@ class Why:
 
     @property
     def tools(self) -> str:
-        """The name of the tool for a tool result; for a message with tool calls, their number, such
-        as `2 calls`. "" for other messages.
+        """For a tool result, the name of the tool. For a message with tool calls, the number of its
+        calls, such as `2 calls`. "" for other messages.
         """
         message = self.row.message
         if isinstance(message, ToolExecutionResultMessage):
@@ -472,7 +473,8 @@ class Panel:
     @cached_property
     def receipt(self) -> Receipt:
         """The calculation of the shown change, line by line: memory before, what was added, what
-        left, and memory afterwards. Empty without a change, and for a change that needs no sum.
+        left, and memory afterwards. Empty without a change or a policy, and for a change that needs
+        no sum, such as a clear.
         """
         return receipt(self._state.change) if self._state.change else ()
 

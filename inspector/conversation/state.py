@@ -251,8 +251,8 @@ def texts_of(
 def beginnings(memory_id: str, seqs: Iterable[int], size: int) -> dict[int, str]:
     """Return the first `size` characters of the texts of some messages, by message number.
 
-    For a tool call, the text ends with the tool's name and arguments. For a tool result, it begins
-    with the tool's name.
+    Before a text is cut, the names and arguments of tool calls are added at its end. For a tool
+    result, the tool's name is added at the beginning.
     """
     by_frame = Q(type__in=(MessageType.AI, MessageType.TOOL_EXECUTION_RESULT))
     rows = Message.objects.filter(memory_id=memory_id, seq__in=list(seqs)).annotate(

@@ -5,7 +5,7 @@ Django's ASGI handler starts a thread for each request at once, and the thread o
 connection. Without a limit, writers waiting for one conversation could occupy all connections. A
 request that waits here has neither a thread nor a connection.
 
-All methods of a `Places` object must run in the same event loop. Only `Places.beside` runs in
+All methods of a `Places` object except `beside` must run in the same event loop. `beside` runs in
 another thread.
 """
 
@@ -58,7 +58,8 @@ class Admission:
       that has waited too long gets 503, too.
     - A request gives its place and its database connection back while its response is sent. So
       clients that read slowly do not block other requests.
-    - A caller gets at most four responses to reads at a time. The caller's other reads wait.
+    - A caller gets at most four responses to read requests, such as GET, at a time. Further read
+      requests of the caller wait.
     """
 
     def __init__(self, application: Application, places: Places) -> None:
@@ -152,8 +153,8 @@ class Job(NamedTuple):
 
     - `kind` says what the request does: changes of one conversation, changes of several
       conversations, or measurements. It is "" for all other work.
-    - `memory_id` is the conversation that the request changes; "" if `kind` is not the changes of
-      one conversation.
+    - `memory_id` is the ID of the conversation that the request changes; "" unless the request
+      changes one conversation.
 
     Jobs with a `kind` are done one after the other if they have the same `kind` and `memory_id`.
     Jobs without a `kind` may be done at the same time.
@@ -168,9 +169,10 @@ class Places:
     """Permits at most `most` requests to be handled at a time. A place is the permission to handle
     one request. One place is reserved for reads.
 
-    Writers of one conversation are handled one at a time. Otherwise they would occupy places while
-    they wait for each other in the database. Long jobs are handled one at a time, too. `seconds` is
-    how long a request waits at most.
+    Requests that change the same conversation are handled one at a time. Otherwise they would
+    occupy places while they wait for each other in the database. Changes of several conversations
+    are handled one at a time, too, and so are measurements. `seconds` is the longest time that a
+    new request waits for a place.
     """
 
     def __init__(self, most: int, seconds: float) -> None:
@@ -280,7 +282,7 @@ async def _passed(gates: list[Semaphore]) -> AsyncExitStack:
 
 
 def job_of(scope: Scope) -> Job:
-    """Return the kind of work that a request needs, judged by its method and path."""
+    """Return the work that a request needs, judged by the method and path of the request."""
     path = scope["path"]
     if scope["method"] in _READING or _SIMULATED.fullmatch(path):
         return Job()

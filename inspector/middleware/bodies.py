@@ -74,7 +74,7 @@ def upload_limit() -> BodyLimit:
 
 
 def upload_bounds() -> JsonBounds:
-    """Return how many bytes of memory the values of an uploaded JSON file may take.
+    """Return how many bytes of RAM the values of an uploaded JSON file may take.
 
     All values together may take four times the largest file size, because Python may need four
     bytes for a character. A single text or message may take a third of the largest file size,
@@ -137,7 +137,7 @@ class BoundedBodies:
 
     - 413: the body is too large.
     - 408: the body takes longer than 20 seconds plus 1 second for each 16 KiB.
-    - 429: very many bodies from this address were refused.
+    - 429: very many bodies from the client's address were refused.
     """
 
     def __init__(self, application: Application) -> None:

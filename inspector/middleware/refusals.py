@@ -1,6 +1,7 @@
-"""Refuses requests from an address that sent too many requests, before a view gets them.
+"""Refuses requests from an address that sent too many requests, before a view gets the new
+requests.
 
-These requests are counted by address:
+The following requests are counted by address:
 
 - forms for pages that need no account
 - requests to views marked by `throttled`
@@ -115,8 +116,9 @@ async def send_problem(
     """Send the response for a problem: problem details for URLs of the API, otherwise a line of
     text.
 
-    With `unread`, the rest of the body is read for up to 5 seconds before the connection is closed.
-    A client that is cut off while it is still sending would never read the response.
+    `unread` is the function that receives the rest of the request's body. If given, the rest is
+    read for up to 5 seconds before the connection is closed. A client that is cut off while it is
+    still sending would never read the response.
     """
     request_refused.send(sender=None, status=problem.status)
     kind, body = _content(path_in(scope), problem)

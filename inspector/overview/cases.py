@@ -29,11 +29,11 @@ class Cases:
     - `newest` is the ID of the conversation whose case began last; "" without cases.
     - `begun` has the highest number that `by_day` has had so far for each day. So cases that were
       repaired later are included. It is empty if the overview is filtered.
-    - `ids` are the IDs of the conversations, if the link of the flag's line on the overview lists
-      them. Otherwise it is empty, such as for more than 50 conversations.
+    - `ids` are the IDs of the conversations, if the URL of the flag's link on the overview lists
+      these IDs. Otherwise it is empty, such as for more than 50 conversations.
 
     If the flag does not record when its cases began, `since` is None, and `by_day`, `begun` and
-    `ids` are empty. `newest` is then the conversation that changed last.
+    `ids` are empty. `newest` is then the ID of the conversation that changed last.
     """
 
     count: int

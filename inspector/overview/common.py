@@ -42,8 +42,8 @@ class Common:
     conversation with the cause is one case.
 
     - `cases` is the number of cases that were compared.
-    - `tenants` is the number of different tenants. All conversations without a tenant count as one
-      tenant.
+    - `tenants` is the number of different tenants in these cases. All conversations without a
+      tenant count as one tenant.
     - `values` are the common values; empty if there is no common value.
     - `count` is the number of cases that have these values; 0 without `values`.
     - `since` is when the oldest case with these values began. Without `values`, it is when the
@@ -119,7 +119,8 @@ class Group:
 
     - `count` is the number of these conversations, and `conversations` the number of all
       conversations of the tenant.
-    - `label` is a label in words that at least two thirds of these conversations have, or "".
+    - `label` is a label that at least two thirds of these conversations have, such as "release
+      4.2.0"; "" if there is no such label.
     - `newest` is the ID of the conversation in which the cause began last, and `at` is when it
       began there.
     """
@@ -143,7 +144,7 @@ Values = Mapping[str, Sequence[NamedValue]]  # by conversation
 
 def values_of(memory_ids: Iterable[str]) -> Values:
     """Return the tenant, labels, policy and other values of each conversation, by conversation ID.
-    A value is a pair: the name of a filter, and the filter's value.
+    Each of these values comes with the name of its filter, such as `("label", "release:4.2.0")`.
     """
     rows = Memory.objects.filter(database.in_list("id", memory_ids)).values_list(*_columns())
     return {row[0]: tuple(_values(*row)) for row in rows}

@@ -321,9 +321,9 @@ class OverviewQuery:
 
     @cached_property
     def counts(self) -> Counts:
-        """The number of conversations that this query would find with a filter set to a value, by
-        the filter's name and value. The value replaces the filter's current value. The key `("",
-        "")` has the number for the unchanged query.
+        """The numbers of conversations that this query would find if a filter had a certain value.
+        The keys are the filter's name and this value, such as `("active", "1")`. The key `("", "")`
+        has the number for the unchanged query.
 
         A number is None if a search finds too many to count.
         """

@@ -96,9 +96,9 @@ class HitLine:
 class Hit(HitLine):
     """A search result on the overview: the best match in a conversation, as one line.
 
-    `no_room` is the reason why no message can be added to the conversation; None if there is room.
-    It decides the words for a matching message that a lowered limit hides: "over the limit". If
-    there is room, the words are "leaves at the next add".
+    `no_room` is the reason why no message can be added to the conversation; None if messages can be
+    added. With a reason, a match that a lowered limit hides is described as "over the limit". With
+    None, the words are "leaves at the next add".
     """
 
     def __init__(self, mention: BestMatch, words: str, no_room: NoRoom | None) -> None:
@@ -147,8 +147,8 @@ class Row:
     @property
     def over_limit(self) -> str:
         """Words about a memory that is over its limit, such as `3 messages over the limit will
-        leave at the next add`. "" if the memory is within its limit, or if only hidden tool calls
-        exceed the limit.
+        leave at the next add`. "" if the memory is within its limit, or exceeds it only by
+        interrupted tool calls that the policy hides.
         """
         if not self.memory.is_over_limit or self._is_within_limit:
             return ""
@@ -217,8 +217,9 @@ class Row:
 
     @cached_property
     def line_beside(self) -> HitLine | None:
-        """A line with the searched words from a text that is not in history, such as a message that
-        only model calls sent. None if a message in history has the words, or no text has them.
+        """A line with the searched words, taken from a text that is not in history, such as a
+        message that only model calls sent. None if a message in history has the words, or no text
+        has them.
         """
         return HitLine(self.hit_beside.text, self.query.q) if self.hit_beside else None
 
@@ -283,8 +284,9 @@ class NewsRow:
 def current_feed(last_seen: int | None = None) -> list[FeedRow | NewsRow]:
     """Return the feed: the latest evictions of each conversation, and the entries of features.
 
-    Entries with `is_first` come first. They are followed by the features' entries of the last hour,
-    and then by all other entries. Within each of these three groups, the latest entry comes first.
+    The features' entries with `is_first` come first. They are followed by the features' entries of
+    the last hour, and then by all other entries. Within each of these three groups, the latest
+    entry comes first.
 
     Entries later than `last_seen` are marked as new. `last_seen` is the time of the newest entry
     that the reader has seen, in microseconds since 1970. With None, no entry is new.

@@ -68,8 +68,8 @@ def forget_old_sessions(sender: object, **_: object) -> None:
 
 
 def too_many_sign_ins(request: HttpRequest, *_: object, **__: object) -> HttpResponse:
-    """Show 429 after repeated wrong passwords. Retry-After has the seconds until sign-in is
-    possible again.
+    """Return the page with status 429 that is shown after repeated wrong passwords. Retry-After has
+    the seconds until sign-in is possible again.
     """
     cooloff = int(settings.AXES_COOLOFF_TIME.total_seconds())
     response = render(

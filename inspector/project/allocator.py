@@ -3,9 +3,9 @@
 glibc gets a large block from the system by mmap, and returns the block as soon as it is freed. All
 other blocks come from heaps, which keep freed memory.
 
-By default, the size from which glibc uses mmap grows: freeing a block raises this size to that of
-the block, up to 32 MB. Then large responses come from heaps. A fixed size prevents this. Source:
-mallopt(3), M_MMAP_THRESHOLD.
+By default, the minimum size for mmap can grow: freeing a larger block raises the minimum to the
+size of this block, up to 32 MB. Then large responses come from heaps. A fixed minimum prevents
+this. Source: mallopt(3), M_MMAP_THRESHOLD.
 """
 
 from __future__ import annotations

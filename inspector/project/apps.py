@@ -56,8 +56,8 @@ class AdminSite(admin.AdminSite):
 
 
 class CommonMiddleware(common.CommonMiddleware):
-    """Redirects to the URL with a trailing slash by status 308. After Django's 301, clients would
-    repeat a POST as a GET.
+    """Redirects, with status 308, to the URL with a trailing slash. After Django's 301, clients
+    would repeat a POST as a GET.
 
     The URLs for monitors accept any host name, because load balancers, kubelets and Prometheus name
     the server by its IP address. This is safe: no response of these URLs contains the host name.

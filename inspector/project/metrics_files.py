@@ -22,7 +22,7 @@ _ADDED_UP = ("counter", "histogram", "summary")
 
 @contextmanager
 def reading(folder: str) -> Iterator[None]:
-    """Within this context, prevent metrics files from being added up while they are read."""
+    """Make `process_ended` wait while the caller reads the metrics files within this context."""
     with _locked(Path(folder), fcntl.LOCK_SH):
         yield
 

@@ -94,8 +94,8 @@ CONNECT_SECONDS = 2
 
 
 def make_private(file: Path) -> None:
-    """Create the database file if it is missing, so that no other user of the machine can
-    read it.
+    """Create the database file if it is missing. No other user of the machine can read the new
+    file.
     """
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with suppress(OSError):  # the folder is read-only: opening the database will fail

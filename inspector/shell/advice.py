@@ -52,7 +52,7 @@ def models_in_use() -> list[str]:
 
 
 def goals_in_use(context: int | None = None, *, spares_users: bool = False) -> Goals:
-    """Return the goals that a policy must reach on this site to be advised, such as the least
+    """Return the goals that a policy must reach on this site to be advised, such as a minimum
     saving. `context` is the context window in tokens. The default is the smallest context window of
     the models in use.
 
@@ -232,8 +232,8 @@ class AdviceCard:
 
     @property
     def others(self) -> list[OtherWay]:
-        """At most three options that the card shows besides the advised policy. No other option is
-        better than these in every way.
+        """At most three options that the card shows besides the advised policy. No option dominates
+        any of these options; see `Option.dominates`.
         """
         return [OtherWay(self.advice, each) for each in self.advice.others]
 
@@ -291,7 +291,9 @@ def _card_of(one: Measured, goals: Goals, prices: ChosenPrices) -> AdviceCard:
 
 
 def advice_of(view: ConversationState) -> AdviceCard | None:
-    """Return the advice about the conversation of a page. The advice is read once for each page."""
+    """Return the advice about the conversation of a page; None if no room measures conversations.
+    The advice is read once for each page.
+    """
     if "advice" not in view.read:
         view.read["advice"] = advice_on(view.memory.id)
     found: AdviceCard | None = view.read["advice"]
@@ -350,8 +352,8 @@ class Preview:
 
     @property
     def unknown(self) -> str:
-        """A sentence that says why the effect is unknown. Pages show the sentence in place of the
-        effect's figures.
+        """A sentence that says why the effect is unknown. Pages show the sentence if `sums` is
+        empty.
         """
         return words.unknown_effect(self.effect)
 

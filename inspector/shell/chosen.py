@@ -1,5 +1,5 @@
-"""Reads from a URL which conversations are chosen. Pages about many conversations use this, such as
-the lab.
+"""Reads from a URL which conversations are chosen. The module is for pages about many
+conversations, such as the lab.
 """
 
 from __future__ import annotations

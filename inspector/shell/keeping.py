@@ -34,8 +34,8 @@ class KeeperThread(Thread):
     logged.
 
     - `also`: functions to call at the end of each round.
-    - `place`: returns a context manager for each round. With it, the server counts a round as a
-      request when it limits the number of requests at a time.
+    - `place`: returns a context manager in which a round runs. The server's context manager counts
+      the round as a request, because the number of simultaneous requests is limited.
     """
 
     def __init__(

@@ -1,4 +1,6 @@
-"""Prices of prompts, as the URLs of pages name them: those of a provider, or the reader's own."""
+"""Reads prices of prompts from the URLs of pages: the prices of a provider, or the reader's own
+prices.
+"""
 
 from __future__ import annotations
 
@@ -64,11 +66,12 @@ class Preset(NamedTuple):
 
 @dataclass(frozen=True)
 class ChosenPrices:
-    """The prices in a URL, for a million tokens each; None for a price that the URL does not have.
+    """The prices in a URL, each for a million tokens. A price is None if the URL does not have it.
     `provider` names the provider whose cache prices apply, or is "own".
 
-    - `cached`, `write`: the prices of tokens read from and written to the prompt cache. For None,
-      `prices` computes them from the input price, in the ratio of the provider's prices.
+    - `cached`, `write`: the prices of tokens read from and written to the prompt cache. If such a
+      price is None, the property `prices` computes the price from the input price, in the ratio of
+      the provider's prices.
     - `source`, `as_of`: where the reader's own prices come from, and their date.
     - `usual`: the cache whose prices apply if the URL names no provider.
     """
@@ -108,8 +111,9 @@ class ChosenPrices:
 
     @cached_property
     def chosen(self) -> Provider | None:
-        """The provider whose cache prices apply; None if the reader's own prices apply. For the
-        provider of `usual`, the prices are those of its `model`, if they are known.
+        """The provider whose cache prices apply; None if the reader's own prices apply. The
+        provider of `usual` comes with the prices of the model `usual.model`, if these prices are
+        known.
         """
         found = providers().get(self.provider)
         is_usual = found is not None and self.usual.provider == self.provider
@@ -125,8 +129,9 @@ class ChosenPrices:
 
         - If a provider's cache prices apply, a missing input price counts as 1. Costs are then
           relative.
-        - Without cache prices, pages compare numbers of tokens instead of costs. The same applies
-          if the URL has a price for `cached`, but none for `input`.
+        - If the reader's own prices apply and have no `cached`, the result has no cached price. The
+          same is true if the URL has `cached` without `input`. Pages then compare numbers of tokens
+          instead of costs.
         """
         whole = self.input or ONE
         cached, write = self.cached, self.write

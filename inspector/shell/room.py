@@ -80,8 +80,8 @@ class View:
       step remain.
     - `tried`: URL parameters of the view, such as `limit`. Links to other steps keep these
       parameters.
-    - `is_lasting`: whether the link to the live page and the forms of other rooms keep these
-      parameters, too.
+    - `is_lasting`: whether the forms of other rooms and the link to the live page keep the
+      parameters in `tried`, too.
     """
 
     state: ConversationState
@@ -121,7 +121,7 @@ class Part(Fragment):
     sorted by `order`.
 
     - `dots`: CSS classes of dots that the part adds to the timeline, by step.
-    - `asks_to_be_seen`: whether a phone first shows the panel, which has this part, and not memory.
+    - `asks_to_be_seen`: whether a phone first shows the panel with this part, instead of memory.
     - `awaits`: whether the part waits for derived data. The page is then updated when the data is
       stored.
     """
@@ -183,10 +183,12 @@ class Muted:
 class Listed(Protocol):
     """The list of conversations that the overview shows, for the hooks of rooms.
 
-    - `split`: how the table over time is grouped, such as `tenant`; "" for the default.
-    - `span`: the period of the table over time, such as `24h`; "" for the default.
+    - `split`: how the overview's table of figures over time is grouped, such as `tenant`; "" for
+      the default.
+    - `span`: the period of this table, such as `24h`; "" for the default.
     - `flagged`: the name of the chosen flag, or "".
-    - `which`: the filter of the list.
+    - `which`: the search, the filters and the chosen flag of the list, together as a
+      `MemoryFilter`.
     - `is_all`: whether the list has no search and no filter. A chosen flag does not count as a
       filter.
     - `link`: returns the query string of the list with changed URL parameters.

@@ -99,8 +99,8 @@ def tools() -> list[Callable[..., object]]:
 
 @contextmanager
 def observing(method: str, headers: Mapping[str, str]) -> Iterator[RecordAnswer]:
-    """Let all rooms observe a request. After the answer, call the yielded function with the method,
-    route, status and seconds, to tell the rooms.
+    """Let all rooms observe a request. The context manager yields a function that passes the
+    method, route, status and seconds to the rooms. Call this function after the answer.
     """
     with ExitStack() as stack:
         surrounding = (room.observing(method, headers) for room in rooms())
@@ -121,8 +121,8 @@ def application_of(scope: Scope) -> Application | None:
 
 
 def view(view: ConversationState) -> View | None:
-    """Return what the conversation page shows instead of the stored step, from the first room with
-    such a view. None if no room has one for the URL.
+    """Return what the conversation page shows instead of the stored step, such as a simulation. The
+    first room that has a view for the URL decides. None if no room has a view.
     """
     return next((shown for room in rooms() if (shown := room.view(view))), None)
 

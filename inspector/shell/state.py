@@ -35,16 +35,16 @@ ReadValues = dict[str, Any]  # by the name that a room has given: of any type
 
 @dataclass(frozen=True)
 class KeepingLimit:
-    """The limit that would have kept a message in memory until it was needed again, if it had
-    applied from the first message on.
+    """The limit that would have kept a message in memory until the message was needed again. The
+    limit is computed as if it had applied from the first message on.
 
     - `seq`: the number of the message.
     - `need`: what a room knows about the next need of the message; None if no room knows.
     - `step`: the step at which the message was needed again. If it was not, the step that the page
       shows.
     - `policy`: the policy at `step`.
-    - `message_count`: the number of messages in history just before the message that repeated the
-      fact. If the message was not needed again, the number at `step`.
+    - `message_count`: the number of messages in history just before the message was needed again.
+      If it was not, the number at `step`.
     - `keeping`: the limit; None if it is unknown or not computed yet.
     - `deferred`: the number of messages to replay, if the history is so long that the limit is only
       found on request. Otherwise 0.
@@ -201,8 +201,8 @@ class SimulatedChanges:
     """The changes of a simulation or replay. `changes` is None if the page shows what is stored.
 
     - `drafts`: the messages that the simulation adds.
-    - `trim`: without drafts, the change in which a tried limit would evict messages at the next
-      add. None if nothing would leave.
+    - `trim`: in a simulation without drafts, the change that would evict messages at the next add
+      under the tried limit. None if nothing would leave.
     - `outlook`: further effects, such as tool results that would be cleared.
     - `is_replay`: whether the page shows a replay: the history, from the first message on, under
       another limit.
@@ -260,8 +260,8 @@ class ConversationState:
 
         - For a stored step, the change of this step; None at step 0.
         - In a simulation with drafts, all changes combined into one.
-        - In a simulation without drafts, what the limit that somebody tries would evict; None if
-          nothing leaves.
+        - In a simulation without drafts, the evictions under the tried limit; None if nothing
+          leaves.
         - In a replay, None.
         """
         if self.simulation.changes is None:

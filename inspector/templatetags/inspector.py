@@ -112,11 +112,11 @@ def drawn(context: Context, template_name: str, **values: object) -> SafeString:
 def drawn_once(
     template_name: str, values: tuple[tuple[str, object], ...], gaps: tuple[str, ...], site: object
 ) -> str:
-    """Return the cached markup of a template with `values`. It has placeholders for what differs
-    between readers, such as the URL of the page. `drawn` replaces the placeholders.
+    """Return the cached markup of a template with `values`. The markup has placeholders for what
+    differs between readers, such as the URL of the page. `drawn` replaces the placeholders.
 
-    `gaps` has the names of the placeholders. `site` is only part of the cache's key: the settings
-    on which the URLs of pages depend.
+    `gaps` has the names of the placeholders. `site` has the settings on which the URLs of pages
+    depend, and is only part of the cache's key.
     """
     return render_to_string(template_name, {**dict(values), **{n: _OF_READER[n] for n in gaps}})
 
@@ -131,12 +131,11 @@ def fields(rows: Iterable[object]) -> list[dict[str, object]]:
 
 @register.simple_tag
 def drawn_rows(template_name: str, rows: Sequence[ShownPage], between: str = "") -> SafeString:
-    """Return the markup of `rows`, which have the same class, with `between` between two rows. The
+    """Return the markup of `rows`, joined with `between`. All rows have the same class. The
     template of a row gets `text`, `href`, and the fields that the class lists in `drawn`.
 
-    The markup of each row is cached. A class lists in `has_words` the fields that have words of
-    messages. A row with a value in such a field is not cached, because the words would stay after
-    an erasure.
+    The markup of a row is cached, unless a field in `has_words` has a value. The class lists in
+    `has_words` the fields with words of messages, which would stay in the cache after an erasure.
     """
     if not rows:
         return SafeString("")
@@ -166,8 +165,8 @@ def drawn_row(
     """Return the cached markup of a row, with placeholders for the row's text and URL. The text and
     URL can have words of a message or a search, which must not stay in the cache after an erasure.
 
-    `names`, `values` and `types` are those of the row's fields. Equal values of different types,
-    such as a text and a safe string, can have different markup.
+    `names`, `values` and `types` are those of the row's fields. `types` is part of the cache's key,
+    because a text and an equal safe string can have different markup.
     """
     fields = dict(zip(names, values, strict=True))
     return render_to_string(template_name, {**fields, **_GAPS}).strip()
@@ -176,8 +175,8 @@ def drawn_row(
 @register.simple_tag
 @cache
 def mark(name: str, is_in: bool = True) -> SafeString:
-    """Return the markup of the square for a message, with the shape `name` in it: solid if the
-    message is in memory, else hollow.
+    """Return the markup of the square for a message, with the shape `name` in it. The square is
+    solid if the message is in memory, else hollow.
     """
     return _drawn("_mark.html", name=name, shape=shape(name), is_in=is_in)
 
@@ -187,16 +186,16 @@ def columns(*names: str, more: Iterable[str] = (), verb: str = "") -> dict[str, 
     """Return the context for the header of a table: the names of its columns, first `names`, then
     `more`.
 
-    If each row ends with a button, `verb` is the header of that last column, for screen readers
-    only.
+    With `verb`, the table has one more column, with a button in each row. `verb` is the header of
+    this column, for screen readers only.
     """
     return {"names": [*names, *more], "verb": verb}
 
 
 @register.simple_tag
 def manage_command(command: str) -> str:
-    """Return a management command with the beginning that this installation needs, such as `python
-    manage.py sign_in_link`.
+    """Return the command line of a management command in this installation, such as `python
+    manage.py sign_in_link` for `sign_in_link`.
     """
     return f"{inspector_configuration().MANAGE} {command}"
 
@@ -348,7 +347,7 @@ def written_as(moment: datetime | date, form: str) -> str:
 
 @register.filter
 def when(moment: datetime) -> str:
-    """Return when something began: `at 11:08 today`, otherwise `on 24 Nov`."""
+    """Return when something began: `at 11:08 today`, or for another day `on 24 Nov`."""
     if is_today(moment):
         return f"at {written(moment, 'minute')} today"
     return f"on {written(moment, 'day')}"
@@ -383,8 +382,8 @@ def middle(text: str, most: int) -> str:
 
 @register.filter
 def ago(moment: datetime) -> str:
-    """Return how long ago a time was: `now`, `8 s ago`, `2 min ago`, `3 h ago`. For a time a day
-    ago or earlier, return the date.
+    """Return how long ago a time was: `now`, `8 s ago`, `2 min ago`, `3 h ago`. For 24 hours or
+    more, return the date.
     """
     seconds = int((timezone.now() - moment).total_seconds())
     for limit, unit, words in ((5, 1, "now"), (60, 1, "s"), (3600, 60, "min"), (86400, 3600, "h")):

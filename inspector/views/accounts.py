@@ -1,4 +1,4 @@
-"""Signs people in and out, and stores their theme and their display switches in cookies."""
+"""Views that sign people in and out, and that store their theme and display switches in cookies."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ YEAR = 365 * 24 * 3600
 
 @method_decorator(login_not_required, name="dispatch")
 class SignIn(LoginView):
-    """The sign-in page, with name and password. If the project has its own sign-in page, redirect
-    to that page.
+    """The sign-in page, with name and password. If the Django project has its own sign-in page,
+    this view redirects to that page.
     """
 
     template_name = "inspector/accounts/sign_in.html"
@@ -54,8 +54,7 @@ def sign_in_by_link(request: HttpRequest, token: str) -> HttpResponse:
     """Sign in the user of a sign-in link, and redirect to the overview. The link must be valid and
     unused, and the request must come from this machine.
 
-    For any other request, answer 403. If somebody is signed in already, redirect to the overview
-    instead.
+    Otherwise, answer 403, or redirect to the overview if somebody is signed in already.
     """
     user = use_token(token) if is_local(request) else None
     if user is None and request.user.is_authenticated:

@@ -46,8 +46,8 @@ REQUIRED = {"count": READ, "export": READ, "label": WRITE, "delete": ERASE}
 
 @require_safe
 def conversations(request: HttpRequest) -> HttpResponse:
-    """Show the conversations that match the filter in the URL, one page of them. If nothing is
-    stored, show how to begin.
+    """Show one page of the conversations that match the filter in the URL. If nothing is stored,
+    show how to begin.
     """
     context = _page(OverviewQuery.read(request.GET.dict())) | _feed()
     context["is_empty"] = not context["rows"] and not any_memory()
@@ -65,7 +65,7 @@ def _has_only_examples(request: HttpRequest, context: PageContext) -> bool:
 
 @require_POST
 def end_tour(request: HttpRequest) -> HttpResponse:
-    """End the tour for new users in this browser, by a cookie. Redirect to the page given as
+    """End the tour for new users by setting a cookie in the browser. Redirect to the page given as
     `next`, or to the overview.
     """
     to = request.POST.get("next", "")

@@ -61,8 +61,9 @@ class SearchOwnHistory(Resource):
     def get(self, request: Request, parameters: Parameters) -> Response:
         """Search the history of the API token's conversation.
 
-        The prefix of the API token must be the id of this conversation. No other conversation can
-        be searched. Without such a token, the response is 404.
+        An API token can be limited to conversations whose ids begin with a prefix. Here, the prefix
+        must be the whole id of the conversation. No other conversation can be searched. Without
+        such a token, the response is 404.
         """
         memory_id = prefix_of(request)
         if not memory_id:

@@ -225,7 +225,7 @@ class Pin(Resource):
     def delete(self, request: Request, memory_id: str, seq: int) -> Response:
         """Unpin a message.
 
-        The message may leave again when there is no room.
+        From now on, the policy may evict the message.
         """
         services.unpin(memory_id, seq, **requests.changed_by(request))
         return message_response(memory_id, seq)

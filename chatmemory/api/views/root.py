@@ -10,8 +10,8 @@ from chatmemory.api.guard import Resource
 
 
 class Root(Resource):
-    """The URLs of the conversations, of the OpenAPI document and of its Swagger page, named
-    `memories`, `schema` and `docs`.
+    """The root of the API. The response has three URLs: `memories` (the conversations), `schema`
+    (the OpenAPI document) and `docs` (its Swagger page).
     """
 
     schema = None  # type: ignore[assignment]  # the document describes these URLs themselves

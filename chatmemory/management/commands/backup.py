@@ -80,8 +80,8 @@ class Command(DatabaseCommand):
         """Copy the database to a new file that only its owner can read, and flush the file to the
         disk.
 
-        The whole database is copied in one call, because SQLite restarts a copy in parts after each
-        write of another connection.
+        The whole database is copied in one call. If it were copied in parts, SQLite would start
+        again after each write of another connection.
         """
         target.unlink(missing_ok=True)
         os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))

@@ -71,7 +71,8 @@ def replace(replaced: Path, copy: sqlite3.Connection) -> None:
 
     Raises CommandError if the database is in use, is damaged, or cannot be written.
 
-    The file itself stays, because SQLite would apply the log of an earlier crash to a new file.
+    The content is written into the existing file. With a new file, SQLite would apply the log of an
+    earlier crash to the new content.
     """
     with closing(sqlite3.connect(replaced, timeout=0, isolation_level=None)) as opened:
         try:

@@ -212,8 +212,8 @@ class Command(DatabaseCommand):
         return made_anew
 
     def of_heads(self, file: Path) -> list[Contradiction]:
-        """Compare the stored steps with a file of heads, and return the contradictions. The file
-        has the digest of the step that was each conversation's newest when the file was written.
+        """Compare the stored steps with a file of heads, and return the contradictions. For each
+        conversation, the file has the digest of the step that was newest when the file was written.
 
         Raises CommandError if the file cannot be read or has a line in another format. Also raises
         CommandError if the room `integrity` is not installed.

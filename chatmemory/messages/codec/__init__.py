@@ -1,10 +1,10 @@
-"""Messages as JSON, byte for byte as LangChain4j's ChatMessageSerializer writes and reads them.
+"""Messages as JSON, as LangChain4j's ChatMessageSerializer writes and reads them.
 
 Reading follows Jackson, LangChain4j's JSON library. Unknown properties are refused. Where a string
 is expected, numbers and booleans become strings. Text after the first JSON value is ignored.
 
-Writing differs in two things. Attributes of a user message keep their order; Jackson writes them in
-hash order. Floats have Java's notation, but Python's digits.
+Written JSON is the same byte for byte, except for two things. Attributes of a user message keep
+their order; Jackson writes them in hash order. Floats have Java's notation, but Python's digits.
 """
 
 from chatmemory.messages.codec.frames import (

@@ -69,7 +69,9 @@ class Properties:
         return kind(*values)
 
     def take(self, name: str) -> JsonValue:
-        """Take a property, and return its value unchanged; None if it is missing."""
+        """Remove a property from this object, and return its value unchanged; None if it is
+        missing.
+        """
         return self._values.pop(name, None)
 
     def text(self, name: str) -> str | None:

@@ -190,8 +190,8 @@ def split_attributes(payload: str) -> tuple[str, str]:
 
 
 def strings_of(message: ChatMessage) -> Iterator[tuple[Path, str]]:
-    """Yield each string in the JSON of a message, as a pair of its place in the JSON and the
-    string.
+    """Yield each string in the JSON of a message, as a pair: the string's place in the JSON, and
+    the string.
 
     `path_text` turns the place into text, such as `contents[0].text`. Names of properties are
     yielded, too, and so are the attributes of a system message.

@@ -67,7 +67,7 @@ def count_tokens(estimator: TokenCountEstimator, message: ChatMessage) -> int:
     """Return the number of tokens of a message. The message object remembers this number.
 
     Estimators with the same `family` share the remembered number. An estimator without a `family`
-    uses only its own.
+    shares its number with no other estimator.
 
     Raises InvalidValue if the estimator returns an invalid number of tokens.
     """

@@ -57,9 +57,9 @@ class OpenAiTokenCountEstimator:
       is counted, except with `strict`.
     - A fine-tuned model (`ft:gpt-4o-mini:…`) counts as its base model. With `strict`, it raises
       UnknownEstimator.
-    - A text of more than LONGEST_RUN characters is counted in parts, and may count a few tokens
-      more. With `strict`, texts are counted as a whole, and a text of more than LONGEST_EXACT
-      characters raises UnsupportedMessage.
+    - A text of more than LONGEST_RUN characters is counted in parts, so its count may be a few
+      tokens too high. With `strict`, texts are counted as a whole, and a text of more than
+      LONGEST_EXACT characters raises UnsupportedMessage.
 
     Raises UnknownEstimator for a model whose encoding is unknown.
     """

@@ -31,8 +31,8 @@ class Timeline:
     - `floor` is the y of memory's base line in the chart. Evictions are drawn below this line, but
       only if `is_whole` is False.
 
-    The argument `dots` has the CSS classes of dots by step. The dots mark where the fact of an
-    incident was said, left memory and was repeated.
+    The argument `dots` maps a step to the CSS class of its dot. The dots mark the steps at which
+    the fact of an incident was said, left memory and was repeated.
     """
 
     def __init__(

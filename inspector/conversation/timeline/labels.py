@@ -103,8 +103,8 @@ def round_distance(first: int, last: int, width: float, among: int = 0) -> int:
     """Return the smallest round number, such as 25, by which neighboring labels can differ so that
     the labels fit into `width` pixels. With 25, the labels are 25, 50, 75.
 
-    `among` is this difference for labels that the row already has, or 0 if it has none. The
-    returned number divides `among`, so that all labels have equal distances.
+    `among` is the difference between neighboring labels that the row already has, or 0 without
+    labels. The returned number divides `among`, so that all labels have equal distances.
     """
     pixels = width / max(last - first + 1, 1)
     room = text_width(f"{last:,}") + GAP

@@ -1,5 +1,6 @@
 """Builds servers of the Model Context Protocol (MCP). A server for coding agents has the tools of
-all installed rooms. A server for the model of one conversation can only search its history.
+all installed rooms. A server for the model of one conversation can only search the history of that
+conversation.
 
 Each answer is given as text and as JSON, and is bounded in size. If a page of the inspector shows
 the same data, the answer has the URL of this page.
@@ -65,7 +66,7 @@ class _Server(MCPServer[Any]):  # its context has no values
 def mcp_server(
     agent: Agent, conversation: str | None = None
 ) -> MCPServer[Any]:  # its context has no values
-    """Return an MCP server for an agent, with the tools of all installed features.
+    """Return an MCP server for an agent, with the tools of all installed rooms.
 
     With a `conversation`, the server is for the model of that conversation. Then its only tool is
     `search_history(query, limit)`, which can read no other conversation.

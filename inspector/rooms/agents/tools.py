@@ -1,5 +1,5 @@
-"""The tools of this room for the MCP server. Those for coding agents find conversations, show the
-memory and history of a conversation, and explain why a message left memory.
+"""The tools of this room for the MCP server. The tools for coding agents find conversations, show
+the memory and history of a conversation, and explain why a message left memory.
 
 `search_history` is not for coding agents. It is the only tool of a server that is started for the
 model of one conversation.
@@ -149,9 +149,10 @@ def why_did_it_leave(
 ) -> Answer:
     """Explain why message number `message` left memory, or why it is still there.
 
-    For a message that left, the answer has the arithmetic that decided. If the limit decided, it
-    also has the limit that would have kept the message; for a very long history, this limit is not
-    computed. With `step`, the answer is about memory after that step.
+    For a message that left, `receipt` lists, line by line, what was added to memory and what left.
+    If the message left because of the limit, `limit_that_keeps_it` is the limit that would have
+    kept it. For a very long history, this limit is not computed. With `step`, the answer is about
+    memory after that step.
     """
     query = ConversationQuery(at=step, msg=message, open=frozenset({KEPT}))
     state = conversation_state(agent.visible(conversation), query)

@@ -16,8 +16,9 @@ def calls(agent: Agent, conversation: str, call: int | None = None) -> Answer:
     """Show what a model was given: the newest calls of a conversation, or call number `call`.
 
     Each call has its input tokens and its cached input tokens. `is_broken` is true if the prompt
-    does not start with the whole previous prompt. A single call also has the tokens by category,
-    the tools that the model never called, and the beginning of the request.
+    does not start with the whole previous prompt. With `call`, the answer also has the tokens of
+    the prompt by category, such as tools and tool results. It names the tools that the model never
+    called, and quotes the beginning of the request.
     """
     memory_id = agent.visible(conversation)
     if call is not None:

@@ -179,9 +179,9 @@ class SentRedaction(Resource):
     def post(self, request: Request, memory_id: str, n: int, place: int) -> Response:
         """Redact a message that only calls sent.
 
-        In the `messages` of the call, null stands for such a message: `place` is the index of this
-        null. The text is permanently removed from all calls of the conversation. A message that is
-        in history is redacted in the history instead.
+        `place` is the index of the message in the `messages` of the call, where null stands for a
+        message that is not in history. The text is permanently removed from all calls of the
+        conversation. To redact a message that is in history, redact it in the history instead.
         """
         try:
             is_new = redact_sent(memory_id, n, place, **changed_by(request))

@@ -23,8 +23,8 @@ def key_of(name: str, prefix: str) -> str:
     """Return the digest that identifies a call or a response.
 
     For a call, `name` is the ID that the recorder or the trace span gave it. For a response, `name`
-    is the provider's ID. `prefix` is the beginning of the conversation IDs that the API token can
-    reach: tokens with different prefixes get different digests.
+    is the ID that the provider gave it. `prefix` is the beginning of the conversation IDs that the
+    API token can reach: tokens with different prefixes get different digests.
     """
     found = f"{prefix}\0{name}".encode(errors="surrogatepass")
     return sha256(found).hexdigest()[:32]
@@ -76,10 +76,11 @@ def conversation_of(
     """Return the ID of the conversation that a call belongs to. The first rule that applies
     decides:
 
-    - The app names the conversation (`call.session`): the ID is `prefix` and this name.
-    - The request continues the stored call `before`: the ID is that of its conversation.
-    - The messages of the call continue the messages of a conversation's newest call (see
-      `formats.runs`): the ID is that of this conversation.
+    - If the app names the conversation (`call.session`), the ID is made of `prefix` and this name.
+    - If the request continues the stored call `before`, the ID is that of the conversation of
+      `before`.
+    - If the messages of the call continue the messages of a conversation's newest call (see
+      `formats.runs`), the ID is that of this conversation.
     - Otherwise, the ID is new.
 
     `prefix` is the beginning of the conversation IDs that the API token can reach. `digests`
@@ -125,8 +126,8 @@ def ends_of(
     """Yield the `CallEnd` rows by which a later call finds the conversation of this call. `digests`
     are the digests of this call's messages and of its answer.
 
-    The first digest and the last two digests get a row each. The first digest also finds the
-    conversation for a call that arrives late, and has only the beginning of these messages.
+    The first digest and the last two digests get a row each. The first digest is for a call that
+    arrives late and has only the beginning of this call's messages.
     """
     for each in {*ends(digests), digests[0]}:
         yield CallEnd(memory_id=memory_id, digest=each.hex(), prefix=prefix, at=at)

@@ -180,8 +180,8 @@ def tools_in(request: JsonMap) -> list[JsonDict]:
 
 
 def tool_name(definition: JsonMap) -> str:
-    """Return the name of a tool, or its type if the tool has no name. A Gemini tool declares
-    several functions: then return their names, separated by commas.
+    """Return the name of a tool, or its type if the tool has no name. For a Gemini tool that
+    declares functions, return the names of the functions, separated by commas.
     """
     declared = definition.get("functionDeclarations")
     if isinstance(declared, list) and _is_list(declared):

@@ -113,7 +113,7 @@ def count_in(value: object) -> int | None:
 
 
 class DropReason(StrEnum):
-    """Why a model call was not stored, such as a trace span without messages."""
+    """A reason why a model call was not stored, such as `too_large`."""
 
     NO_MESSAGES = "no_messages"
     HIDDEN = "hidden"
@@ -147,8 +147,8 @@ class Dropped(NamedTuple):
 class Remedy(NamedTuple):
     """What people are told about calls that were not stored for one reason.
 
-    - `what` is the reason, as words that follow a number of calls: "3 calls" and "without
-      messages".
+    - `what` is the reason, as words that follow a number of calls. For example, `without messages`
+      follows "3 calls".
     - `how` says what to do, such as which variable to set.
     """
 

@@ -19,7 +19,7 @@ LOOKED_AT = 20  # the newest calls of each conversation, for one that sent the t
 
 def hits(words: str, memory_ids: Sequence[str]) -> dict[str, HitBeside]:
     """Search conversations for words in messages that calls sent and that are not in history.
-    Return a hit for each conversation with a match, by conversation ID. The hit is the
+    Return a dict that maps the ID of each conversation with a match to a hit. The hit is the
     conversation's newest message with the words.
     """
     newest = search.index().newest_beside(words, memory_ids, FEW)

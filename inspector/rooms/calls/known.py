@@ -37,8 +37,8 @@ spell = json.JSONEncoder(ensure_ascii=False).encode
 
 @dataclass(frozen=True)
 class Rendered:
-    """Messages rendered in a provider's format, in groups that can be reused. A group begins at
-    each answer of the model, except directly after another answer.
+    """Messages rendered in a provider's format, in groups that can be reused. A new group begins at
+    each assistant message that follows a message of another type.
 
     - `items` are the rendered entries of the list, and `spelled` their JSON texts.
     - `beside` has the rendered members outside the list, such as Anthropic's `system`.
@@ -56,10 +56,10 @@ class Rendered:
 
     def before(self, messages: Sequence[ChatMessage]) -> Rendered:
         """Return the first groups of this rendering that can be reused to render `messages`. The
-        result is empty if there are none.
+        result is empty if no group can be reused.
 
-        A group can be reused if both lists have identical messages up to and including the first
-        message after the group.
+        A group can be reused if this rendering and `messages` have identical messages up to and
+        including the first message after the group.
         """
         same = same_beginning(self.messages, messages)
         number = bisect_left(self.ends, (same, 0))  # what follows a group decides its end

@@ -46,8 +46,9 @@ def learn(counts: Sequence[tuple[int, int]]) -> Learned | None:
     """Derive a factor and a constant from `counts`: pairs of chatmemory's count and the provider's
     count for the same prompt. None for fewer than three pairs.
 
-    - The factor is the median slope between any two of the pairs, but at least 1.
-    - The constant is the median of the provider's count minus the factor times chatmemory's count.
+    - The factor is at least 1. It is the median of the slopes between every two pairs.
+    - The constant is the median of a difference: the provider's count minus the product of the
+      factor and chatmemory's count.
 
     Because of the medians, a few unusual calls hardly change the result.
     """
@@ -63,8 +64,8 @@ def learn(counts: Sequence[tuple[int, int]]) -> Learned | None:
 
 
 def learned_for(call: ModelCall) -> Learned | None:
-    """Return how to estimate the provider's token count for a call, learned from other calls of the
-    same model with the same tools. None if there are too few such calls.
+    """Return the rule that estimates the provider's token count for a call. The rule is learned
+    from other calls of the same model with the same tools. None if there are too few such calls.
     """
     rows = ModelCall.objects.filter(
         model=call.model, is_countable=True, is_exact=True, input__gt=0, counted__gt=0

@@ -60,7 +60,7 @@ def make_known(memory_id: str, known_seq: int) -> int:
 
 def forget_known(memory_id: str, seqs: Iterable[int] | None = None) -> None:
     """Delete the digests of the messages `seqs`, or of all messages if `seqs` is None. If all are
-    deleted, `make_known` stores them again at a later call.
+    deleted, `make_known` stores them again when the next model call is matched.
     """
     rows = KnownMessage.objects.filter(memory_id=memory_id)
     if seqs is not None:

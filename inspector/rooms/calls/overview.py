@@ -374,8 +374,9 @@ class CallsPage:
         return date.fromisoformat(self.which.day) if self.which.day else None
 
     def cost(self, totals: CallTotals) -> str:
-        """Return the formatted cost of the calls in `totals`. If the URL has an input price, this
-        is money that includes the output tokens. Otherwise it is a number of input tokens.
+        """Return the formatted cost of the calls in `totals`. If the URL has an input price, the
+        cost is in money and includes the output tokens. Otherwise the cost is a number of input
+        tokens.
         """
         if not self.prices.has_money:
             return short(round(totals.cost))

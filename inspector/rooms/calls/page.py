@@ -1,5 +1,5 @@
 """The page of a model call: tokens by category, changes since the previous call, and a comparison
-with memory.
+of the request with memory.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ _KINDS = {"system": "system", "result": "results"}
 
 class Tool(NamedTuple):
     """A tool of the request. `tokens` is the size of its definition, which each request sends.
-    `calls` is how often the model has called the tool so far.
+    `calls` is how often the model has called the tool up to this call.
     """
 
     name: str
@@ -84,8 +84,8 @@ class Change(NamedTuple):
 
     - `kind` is `same` (unchanged), `break` (the shared prefix ends), `off` (no longer sent) or `on`
       (new).
-    - `tokens` is the size of what the line names. In a `break` line, it is the number of tokens
-      that are sent again.
+    - `tokens` is the size of the messages or tools that the line is about. In a `break` line, it is
+      the number of tokens that are sent again.
     - `seq` is the number of the message in history. 0 if the line is not about a single message, or
       if the message is not in history.
     - `glyph` is the mark for the kind of message (see `MessageStyle`), or "".
@@ -119,9 +119,9 @@ class ShownMessage(NamedTuple):
 
     - `number` is its number in history, or "" if the message is not in history.
     - `role`, `glyph` and `is_code` are the style for its kind (see `MessageStyle`).
-    - `can_be_redacted` means that the message is not in history and its text is still there.
+    - `can_be_redacted` means that the message is not in history and is not redacted yet.
     - `text` is the beginning of its text; `more` is the number of characters that are not shown.
-    - `is_after_break` marks the first message behind the shared prefix, if the prefix changed.
+    - `is_after_break` marks the first message after the shared prefix, if the prefix changed.
     """
 
     row: MessageView

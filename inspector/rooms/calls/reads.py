@@ -109,21 +109,21 @@ def newest_of_all(size: int) -> list[ModelCall]:
 
 
 def newest_dropped(prefix: str | None = None) -> list[DroppedCalls]:
-    """Return up to 100 rows that count calls that were not stored. The row with the latest such
-    call comes first.
+    """Return up to 100 rows of `DroppedCalls`, which count calls that were not stored. The row that
+    counted a call most recently comes first.
 
-    With a `prefix`, only calls are counted whose API token has an ID prefix that begins with
-    `prefix`.
+    With a `prefix`, return only rows for API tokens whose ID prefix begins with `prefix`.
     """
     rows = DroppedCalls.objects.order_by("-last_at", "pk")
     return list((rows.filter(prefix__startswith=prefix) if prefix else rows)[:LISTED])
 
 
 def mentions_on(view: ConversationState) -> Mentions | None:
-    """Search the messages that calls sent and that are not in history for the search phrase of the
-    conversation's page. Return None without a phrase, and if no message contains the phrase.
+    """Search for the search phrase of a conversation's page in messages that are not in history,
+    but that calls sent. Return None if there is no phrase, or if no message contains the phrase.
 
-    The `call` of the result is one of the last 100 calls of the conversation, or None.
+    The `call` of the result is the newest call that sent a message with the phrase. It is None if
+    none of the last 100 calls sent such a message.
     """
     phrase = searchable(view.query.room_parameters.get("find", ""))
     if not phrase:
@@ -137,8 +137,8 @@ def totals(memory_id: str) -> dict[str, int]:
 
     - `calls` is the number of calls, and `breaks` the number of prefix changes.
     - `input` and `cached` are the input tokens and the cached input tokens.
-    - `again` counts tokens after a prefix change, in messages that the previous prompt had, too.
-      Such tokens cost the full price.
+    - `again` is the number of tokens that cost the full price again because of a prefix change.
+      Their messages were already in the previous prompt.
     """
     rows = ModelCall.objects.filter(memory_id=memory_id)
     found = rows.aggregate(
@@ -263,7 +263,6 @@ class RebuiltCall:
     @cached_property
     def rows(self) -> Sequence[MessageView]:
         """The messages of the request, in order. Empty if the messages could not be stored.
-        Messages that a lowered limit hides from the model are included.
 
         The seq of a `CallMessage`, which is not in history, is below 0. All other messages have the
         seq under which the ledger stores them.

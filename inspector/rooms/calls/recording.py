@@ -147,7 +147,7 @@ def record_call(
     """Replace memory with the messages of a request, as `update_messages` does, and add the answer.
     Raises OthersDecide, and the exceptions of `update_messages`.
 
-    If the request has an earlier answer in a slightly different form, memory keeps the stored
+    If the request repeats a stored answer in a slightly different form, memory keeps the stored
     answer. `prefix` is the beginning of all conversation IDs that the sender's API token can reach.
     The prefix is stored, but not checked here.
     """

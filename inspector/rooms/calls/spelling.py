@@ -47,8 +47,8 @@ def difference_in_style(rendered: JsonDict, target: JsonValue, style: str) -> Pa
     """Return the patch from rendered messages to the request `target`. The patch preserves the
     order of members, except in styles that sort members.
 
-    With the style "", the order may differ: the patch reproduces equal JSON, but not the same
-    bytes.
+    If the style is unknown (""), the order may differ: the patch reproduces equal JSON, but not the
+    same bytes.
     """
     plain = patch(rendered, target)
     if not style or style.endswith("sorted"):

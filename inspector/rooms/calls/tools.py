@@ -33,8 +33,8 @@ class SentTool(NamedTuple):
 
 
 def sent_tools(memory_id: str, definitions: Sequence[JsonMap]) -> list[SentTool]:
-    """Return the tools of a request with their tokens. A tool that a stored call of the
-    conversation has sent is not counted again.
+    """Return the tools of a request with their tokens. For a tool that a stored call of the
+    conversation has sent, the stored number of tokens is used.
     """
     digests = [_digest(each) for each in definitions]
     known = _known_tokens(memory_id, digests)
@@ -115,8 +115,8 @@ def keep_tools(memory_id: str, tools: Iterable[SentTool]) -> None:
 
 
 def tools_of(memory_id: str, digests: Sequence[str]) -> list[SentTool]:
-    """Return the tools of a call in order. The definition of a redacted tool says that it was
-    redacted.
+    """Return the tools of a call, in the order of `digests`. The definition of a redacted tool says
+    that it was redacted.
     """
     if not digests:
         return []
@@ -135,8 +135,8 @@ def tools_of(memory_id: str, digests: Sequence[str]) -> list[SentTool]:
 
 
 def redact_tools(memory_id: str, holds: Callable[[str], bool]) -> None:
-    """Redact the tools of a conversation if their name or definition has erased words. `holds`
-    tells whether a text has erased words.
+    """Redact the tools of a conversation whose name or definition contains words of redacted
+    messages. `holds` tells whether a text contains such words.
     """
     uses = CallTool.objects.filter(memory_id=memory_id, is_redacted=False)
     digests = [*uses.values_list("digest", flat=True)]

@@ -77,7 +77,9 @@ def _setups(site: str, token: str) -> list[Fragment]:
 
 @require_safe
 def calls(request: HttpRequest, memory_id: str) -> HttpResponse:
-    """Show the newest call of a conversation, or a page with instructions if it has none."""
+    """Redirect to the newest call of a conversation. If the conversation has no calls, show a page
+    with instructions.
+    """
     memory = conversations.memory(memory_id)
     newest = reads.newest_call(memory_id)
     if newest is None:

@@ -1,12 +1,12 @@
 """Stores model calls: their messages, and one row for the rest of each call.
 
 - If model calls decide the memory of the conversation (see `calls_decide`), a first transaction
-  stores the messages in the ledger. Otherwise, the call gets a list of its own (see `beside`), and
-  the ledger is unchanged.
+  stores the messages in the ledger. Otherwise, the call gets its own list of messages (see
+  `beside`), and the ledger is unchanged.
 - Then the patch from the messages to the request is computed without a lock. Messages that cannot
   be stored are only in this patch.
-- A last transaction writes the row, and the list if there is one. If this transaction fails, the
-  call can be stored again.
+- A last transaction writes the row, and the call's own list if there is one. If this transaction
+  fails, the call can be stored again.
 
 A call that already has a row is not stored again.
 """
@@ -452,8 +452,9 @@ def _count_no_more(keys: Iterable[str], prefix: str) -> None:
 
 
 def forget_old_calls() -> None:
-    """Delete calls that are older than the setting INSPECTOR["CALL_DAYS"] allows. Counts of calls
-    that were not stored are deleted if the last of these calls is as old. Messages in history stay.
+    """Delete calls that are older than the setting INSPECTOR["CALL_DAYS"] allows. Also delete each
+    row of `DroppedCalls` that has counted no call for this number of days. Messages in history
+    stay.
     """
     days = inspector_configuration().CALL_DAYS
     if not days:

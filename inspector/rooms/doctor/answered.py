@@ -1,5 +1,5 @@
 """Explains a provider's error message that no rule of the linter explains. Such a message reports a
-prompt that is too long or a rate limit, or names a position in the request.
+rate limit or a too long prompt, or names a position in the request.
 """
 
 from __future__ import annotations

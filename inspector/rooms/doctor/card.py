@@ -1,6 +1,6 @@
 """What the doctor shows on other pages. The conversation page gets the answers of providers in use,
-and a warning at the top. The overview gets words for messages that left memory before the model saw
-them.
+and a warning at the top. The overview gets badges for messages that left memory before the model
+saw them, and sentences about the newest cases.
 """
 
 from __future__ import annotations

@@ -239,7 +239,8 @@ class DiagnosisKeeper(Keeper):
         diagnosis `before`.
 
         `problems_found` is sent with the rules that the window has newly broken for providers in
-        use. `cases_found` is sent for each flag that is new, such as `refused`.
+        use. `cases_found` is sent for each new case, with the name of its cause: `refused` or
+        `never_in_memory`.
         """
         use = choices().of(str(row.pk))
         known = _rules_of(before, use) if before else set()

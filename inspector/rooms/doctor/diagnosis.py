@@ -252,15 +252,16 @@ def diagnose(
     past_of: Callable[[Collection[int]], Past] | None = None,
     for_answers: bool = False,
 ) -> Diagnosis:
-    """Return the diagnosis of a window, without times.
+    """Return the diagnosis of a window. The time `at` of each problem is None.
 
     - `numbers` has the seq of each of the `messages`.
     - `step` is the step after which the window had these messages.
     - `has_left` tells whether any message has ever left the window.
     - `past_of` takes seqs of messages, and returns the conversation's `Past` with all stays of
-      these messages. Without this function, the result does not say when problems began.
+      these messages. Without this function, `since` of each problem is None.
     - `for_answers` is True if the caller only shows what providers do with the window. Then the
-      diagnosis is faster, but no problem has `repairable_for`, and `since` may be None.
+      diagnosis is faster, but each problem's `repairable_for` is empty, and its `since` may be
+      None.
     """
     found: FoundProblems = {}
     turns = turns_by_provider(messages, PROVIDERS, numbers)
@@ -285,8 +286,10 @@ def diagnose(
 
 
 def refused_rules(turns: Iterable[Turn], provider: str) -> set[str]:
-    """Return the names of the rules for which a provider would reject a window, whatever messages
-    come next. Only rules for which the doctor lists conversations are checked.
+    """Return the names of the rules for which a provider would reject a window.
+
+    Only rules for which the doctor lists conversations are checked. A problem that the next
+    messages will end is left out, such as a tool call that still waits for its results.
 
     `turns` are the messages of the window in the form that rules check (see
     `chatmemory.lint.turns`).

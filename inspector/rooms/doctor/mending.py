@@ -1,5 +1,5 @@
 """The lines of the doctor's page about rejected windows. Windows that need the same kind of repair
-share a line. Windows that a client decides have lines of their own.
+share a line. Conversations whose clients decide what is in memory have lines of their own.
 """
 
 from __future__ import annotations
@@ -55,8 +55,10 @@ class MendLine(Line):
     """A line of the doctor's page: conversations whose rejected windows need the same kind of
     repair. The windows may break different rules.
 
-    A line about windows without a repair is about one rule. So is a line about windows that clients
-    decide (`by_client`). Such lines offer no repair.
+    In two cases, a line is about a single rule, and offers no repair:
+
+    - The windows have no repair.
+    - Clients decide what is in memory (`by_client` is True).
     """
 
     def __init__(
@@ -175,7 +177,9 @@ def list_to_copy(case: Case, providers: Sequence[str]) -> str:
 
 
 class Mends(NamedTuple):
-    """The repair lines of the page: `shown` lines, and `more` lines, which are folded."""
+    """The lines of the doctor's page about rejected windows. The lines in `shown` are visible, and
+    the lines in `more` are folded.
+    """
 
     shown: Sequence[MendLine]
     more: Sequence[MendLine]
@@ -200,15 +204,16 @@ def mends(
     """Return the lines of the doctor's page about rejected windows.
 
     - Windows that need the same kind of repair share a line.
-    - Windows without a repair have one line for each rule. So have windows that a client decides.
+    - Windows without a repair have one line for each rule.
+    - Conversations whose clients decide what is in memory have separate lines, one for each rule.
     - The line with the most conversations whose problem began today comes first.
     - At most five lines are shown. The rest are folded.
     - A line is small if it has fewer than three conversations, and none with a problem from today.
       Small lines are shown only if all lines are small.
 
     `midnight` is the beginning of today. `is_used` tells whether people have chosen the providers
-    in use. Only then, the lines are red. `everywhere` counts how many conversations of the site
-    have a value, such as a label.
+    in use. The lines are red only in this case. `everywhere` counts how many conversations of the
+    site have a given value, such as a label.
     """
     refused = [each for each in issues if each.severity == "refused"]
     ids = {case.memory_id for each in refused for case in each.cases}

@@ -147,8 +147,8 @@ class CauseLine(Line):
 
     @cached_property
     def prevention(self) -> str:
-        """Advice that prevents the problem in future; "" if there is none. Beside a repair button,
-        only advice about an option of the policy is given.
+        """Advice that prevents the problem in future; "" if there is none. If the line has a repair
+        button, only advice about an option of the policy is given.
         """
         if self.verb and not RULES[self.issue.rule].by_policy:
             return ""

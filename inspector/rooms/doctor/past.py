@@ -1,8 +1,8 @@
 """Finds the steps at which providers began to reject the window of a conversation. Windows that
 were repaired later are included.
 
-A request can follow a user message, or the last result of the preceding tool calls. Only the
-windows at these steps are examined.
+Only windows that a request could send are examined: after a user message, or after the last result
+of the preceding tool calls.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _NAMES = {label: name for name, label in PROVIDERS.items()}
 
 
 def refused(passage: Passage, state: JsonDict) -> Iterable[Case]:
-    """Return the cases of a conversation up to the end of the passage. A case is a step at which at
-    least one more provider began to reject the window.
+    """Return the cases of a conversation up to the end of the passage. A case is a step at which
+    one or more providers began to reject the window.
 
-    - The detail of a case names each such provider and the broken rule, such as
-      `openai:orphan_result!`. Several texts are separated by commas.
+    - The detail of a case has a text such as `openai:orphan_result!` for each of these providers
+      and each broken rule. Commas separate the texts.
     - `passage` has the newest steps of the ledger.
     - `state` has the cases of earlier steps. This function adds the new cases to `state`.
     """

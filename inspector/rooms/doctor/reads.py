@@ -256,7 +256,8 @@ class Issue:
     of the doctor's page.
 
     - `severity` is refused or mishandled.
-    - `providers` is empty for a rule that warns although all providers accept the windows.
+    - `providers` is empty for a rule that only warns, because every provider accepts the windows.
+      Then `severity` is mishandled.
     - `cases` are the conversations with such a window, the newest problem first.
     """
 

@@ -18,8 +18,8 @@ def doctor(agent: Agent, provider: str = "", rule: str = "") -> Answer:
     `provider` is openai, openai_responses, anthropic, gemini, mistral, bedrock or deepseek. Without
     a `provider`, only the providers in use count.
 
-    With a `rule`, the list has the conversations whose windows break this rule, even if a provider
-    accepts these windows but may mishandle them.
+    With a `rule`, the list has the conversations whose windows break this rule. Windows that a
+    provider accepts, but may mishandle, are included.
     """
     which = IllFilter(rule, provider, agent.scope.beginning())
     page, counts = doctor_page(which, size=SIZE), doctor_counts(which.id_prefix, which.choices)

@@ -30,8 +30,8 @@ def how_it_began(problem: Problem, step: int) -> str:
     """Describe how a problem began: `Since step 41: the tool call of a tool result was not in
     memory (#12).`
 
-    If the first step is unknown, the text names the diagnosed step `step` instead: `Seen at step
-    50: …`.
+    If the step at which the problem began is unknown, the text names the diagnosed step `step`
+    instead: `Seen at step 50: …`.
     """
     when = f"Seen at step {step:,}" if problem.since is None else f"Since step {problem.since:,}"
     return f"{when}: {RULES[problem.rule].began}{_where(problem)}."
@@ -42,7 +42,9 @@ def _where(problem: Problem) -> str:
 
 
 def provider_names(providers: Sequence[str]) -> str:
-    """Return providers' names as text: `every provider`, or `OpenAI, Anthropic`."""
+    """Return providers' names as text, such as `OpenAI, Anthropic`. For all providers, the text is
+    `every provider`.
+    """
     if len(providers) == len(PROVIDERS):
         return "every provider"
     return ", ".join(PROVIDERS[name] for name in providers)

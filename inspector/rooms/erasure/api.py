@@ -25,8 +25,8 @@ from inspector.rooms.erasure.terms import summaries_holding
 
 
 class RedactRequest(Body):
-    """The body of a request to redact a message: the branches and the summaries to redact together
-    with the message.
+    """The body of a request to redact a message. Copies of the message in the given `branches`, and
+    the given `summaries`, are redacted, too.
     """
 
     branches = fields.BranchesField(
@@ -74,11 +74,12 @@ class Redaction(Resource):
         place, with a text such as `[redacted #12]`. A second call changes nothing.
 
         Branches keep their copies unless the request names these branches. If this conversation is
-        itself a branch, the original conversation keeps its copy. The response lists the copies
-        that still have the text: redact each in its own conversation.
+        itself a branch, the original conversation keeps its copy. The response lists the copies in
+        branches that still have the text. To remove the text of such a copy, redact the copy in its
+        branch.
 
-        Summaries that cover the message keep its exact terms unless the request names these
-        summaries. The response also lists the summaries that still have such terms.
+        Summaries of the message keep its exact terms unless the request names these summaries. The
+        response also lists the summaries that still have such terms.
         """
         chosen, summaries = parameters["branches"], parameters["summaries"]
         with services.atomic():

@@ -14,7 +14,8 @@ from chatmemory.recall.term_search import Terms
 
 
 def summaries_holding(memory_id: str, seq: int) -> list[int]:
-    """Return the seqs of summaries that cover a message and contain one of its exact terms.
+    """Return the seqs of a message's summaries that contain one of the message's exact terms.
+    Summaries that replaced an earlier summary of the message are searched, too.
 
     A redacted message has no such summaries, because its terms are gone. Raises MessageNotFound,
     UnstorableText.

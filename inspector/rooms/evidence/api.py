@@ -58,7 +58,7 @@ class ForgottenFactSerializer(ForgottenSerializer):
 
 class IncidentSerializer(Json):
     """The fields of an incident. An incident is a message that repeats facts that had left memory,
-    or a tool call whose result had left memory.
+    or that repeats a tool call whose result had left memory.
     """
 
     kind = serializers.CharField(help_text=f"One of {', '.join(IncidentKind)}.")
@@ -148,8 +148,9 @@ class NeededSerializer(Json):
 
 
 class EvidenceSerializer(Json):
-    """The fields of what a compaction lost: the lost terms, and counts of the needed terms. A term
-    is needed if the assistant used the term again after the summary.
+    """The fields of what a compaction lost. A term of the replaced messages is needed if the
+    assistant used the term again after the summary. A needed term is lost if memory no longer had
+    the term after the compaction.
 
     - `all` counts every needed term.
     - `told` counts the needed terms that a user or a tool mentioned before the assistant did.
@@ -238,10 +239,10 @@ def evidence_of_a_step() -> EvidenceSerializer:
 class MemoryIncidents(Resource):
     @reads(IncidentsSerializer, query=IncidentsQuery, name="list_incidents")
     def get(self, request: Request, memory_id: str, parameters: Parameters) -> Response:
-        """List the incidents of a conversation.
+        """List the incidents of a conversation, sorted by step.
 
-        They are in the order of their steps: facts and tool results that left memory and came up
-        again.
+        An incident is a message that repeats facts that had left memory, or that repeats a tool
+        call whose result had left memory.
 
         `known_until` is the last step that was searched for incidents. In a conversation with more
         than 500 messages, the newest steps may not be searched yet. Then `is_current` is false.

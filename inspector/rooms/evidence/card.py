@@ -161,7 +161,9 @@ class IncidentCard:
 
     @property
     def test(self) -> str:
-        """The card as Python code of a test, to paste into a test suite."""
+        """The Python code of a test, to paste into a test suite. The test asserts that no incident
+        of this kind happens (see `copied_incident`).
+        """
         incident, shown = self._incident, self._shown
         fact, why = incident.fact if incident.facts else "", incident_words(incident)
         about = incident.kind.value, fact, shown.message_count, why
@@ -169,8 +171,8 @@ class IncidentCard:
 
 
 class UsedTerms:
-    """Presents facts that the assistant used although no message in memory mentioned them: exact
-    terms, and values of tool calls such as `membership=gold`.
+    """Presents facts that the assistant used although no message in memory mentioned them. These
+    facts are exact terms, and values of tool calls such as `membership=gold`.
     """
 
     def __init__(self, state: ConversationState, found: IncidentsAt) -> None:

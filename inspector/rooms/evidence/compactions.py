@@ -92,8 +92,8 @@ def compactions_now(memory_id: str, most: int | None = None) -> CompactionsUntil
     summary lost.
 
     If the stored compactions are not up to date, they are computed, but not stored. For a
-    conversation with more than `most` messages, only stored compactions are returned, if there are
-    any. Raises MemoryNotFound.
+    conversation with more than `most` messages, nothing is computed. The result then has only
+    stored compactions, possibly none. Raises MemoryNotFound.
     """
     memory = find_memory(memory_id)
     known = CompactionsUntil(memory_id, 0, (), is_current=False)

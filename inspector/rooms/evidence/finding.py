@@ -44,8 +44,8 @@ def found_incidents(memory: Memory) -> list[Incident]:
 
 
 def settled_incidents(memory: Memory, settled: int) -> list[Incident]:
-    """Find the incidents up to the message `settled`. Later messages cannot change these incidents
-    (see `stretches`).
+    """Find the incidents in the messages up to the seq `settled`. Later messages cannot change
+    these incidents (see `stretches`).
     """
     if not settled:
         return []
@@ -53,8 +53,8 @@ def settled_incidents(memory: Memory, settled: int) -> list[Incident]:
 
 
 def later_incidents(memory: Memory, settled: int) -> list[Incident]:
-    """Find the incidents after the message `settled`. Later messages may still change these
-    incidents.
+    """Find the incidents in the messages after the seq `settled`. Later messages may still change
+    these incidents.
     """
     found = _incidents_between(memory, first_behind(memory, settled), memory.last_seq)
     return [each for each in found if each.again > settled]

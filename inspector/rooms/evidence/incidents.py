@@ -59,8 +59,8 @@ class KeptFact(NamedTuple):
       said the fact, `said` is the seq of the last tool result with the fact.
     - `last` is the seq of the last message in memory with the fact. This message left at
       `left_step` for the reason `cause`.
-    - `limit` is the smallest limit that would have kept the fact, as all larger limits would. None
-      if no limit would have, or if the limit is unknown.
+    - `limit` is the smallest limit that would have kept the fact; larger limits would have kept it
+      too. None if no limit would have kept the fact, or if the limit is unknown.
     - `tried_every` is the distance between the tried limits: 1 if every limit was tried. None if
       the limit is unknown.
     - `pair` is True if the fact is a value with its key, such as `membership=gold`.
@@ -255,8 +255,8 @@ def incidents_now(memory_id: str, most: int | None = None) -> IncidentsUntil:
     """Return the incidents of a conversation up to its newest step.
 
     If the stored incidents are not up to date, they are computed, but not stored. For a
-    conversation with more than `most` messages, only stored incidents are returned, if there are
-    any. Raises MemoryNotFound.
+    conversation with more than `most` messages, nothing is computed. The result then has only
+    stored incidents, possibly none. Raises MemoryNotFound.
     """
     memory = find_memory(memory_id)
     known = IncidentsUntil(0, (), is_current=False)

@@ -26,10 +26,10 @@ from inspector.rooms.evidence.models import KeptIncidents
 
 @dataclass(frozen=True)
 class NewestIncident:
-    """The newest incident of a conversation in which a user had to repeat a fact, and the time of
+    """One conversation's newest incident in which a user had to repeat a fact, with the time of
     this incident (`at`).
 
-    `count` is the number of all incidents of the conversation in which a user had to repeat a fact.
+    `count` is the number of the conversation's incidents in which a user had to repeat a fact.
     """
 
     memory_id: str
@@ -61,10 +61,11 @@ def newest_incidents(memory_ids: Iterable[str]) -> NewestIncidents:
 
 
 def latest_incidents(size: int) -> NewestIncidents:
-    """Return the newest incident of each of up to `size` conversations, the latest first.
+    """Return the newest incident of each conversation, for up to `size` conversations, the latest
+    first.
 
-    Only incidents in which a user had to repeat a fact count. Conversations whose newest incident
-    was imported, or copied into a branch, are left out.
+    Incidents count only if a user had to repeat a fact. Conversations whose newest incident was
+    imported, or copied into a branch, are left out.
     """
     version = IncidentKeeper().version()
     live = Step.objects.filter(LIVED, memory=OuterRef("memory"), n=OuterRef("newest_step"))

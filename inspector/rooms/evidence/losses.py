@@ -56,14 +56,14 @@ class KeptTerm(NamedTuple):
       among the terms of this message.
     - `said` is a replaced message with the term: the last user message, else the last tool result,
       else the last message.
-    - `came` is the first message of a user or a tool with the term between the summary and `used`,
-      or None. `by_user` is True for a user message.
+    - `came` is the first message, after the summary and before `used`, in which a user or a tool
+      mentions the term. None if there is no such message. `by_user` is True for a user message.
     - `is_held` means that memory still had the term after the compaction, usually in the summary.
     - `is_told` means that a user or a tool mentioned the term before the assistant did.
     - `appended` is the term's index in the list of lost terms that could be appended to the
       summary. None for a held term.
-    - `tail` is the number of tokens from the last message with the term to the end of the window
-      before the compaction.
+    - `tail` is about the window as it was before the compaction: the number of tokens from the last
+      message with the term to the end.
     - `digest` is a hash of the term, the same in all conversations (see `corpus`).
     """
 
@@ -119,9 +119,11 @@ class StoredEvidence(NamedTuple):
     - `replaced` is the number of replaced messages. `first` and `last` are the first and last of
       these messages; None if no message was replaced.
     - `tokens_before` and `tokens_after` are the sizes of the prompts before and after the
-      compaction, if an agent recorded these sizes. Otherwise, they are the sizes of memory.
+      compaction, if an agent recorded these sizes. Otherwise, they are the sizes of memory. If an
+      agent recorded only one of the two sizes, the other is None.
     - `is_opaque` means that the summary is encrypted.
-    - `coverage` is the share of the replaced tokens whose messages are recorded. None if unknown.
+    - `coverage` is how much of the replaced messages is recorded, as an estimated share of their
+      tokens. None if unknown.
     - `dropped_count` is the number of lost terms: exact terms of the replaced messages that memory
       lacked after the compaction.
     - `dropped` has up to 50 lost terms, each as a pair: a message, and the term's index among the

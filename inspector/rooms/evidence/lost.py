@@ -110,12 +110,14 @@ class EvidenceCard:
 
     @property
     def better(self) -> str:
-        """A sentence that compares the last messages with the summary and a list of 50 lost terms.
+        """A sentence that says that the last messages would have held more terms than the summary
+        with a list of 50 lost terms.
 
         Example: `The last 10,000 tokens, kept as they were, would have held more terms than the
         summary with 50 terms.`
 
-        "" if no size in `tails_of` would have held more terms.
+        "" if the last messages would not have held more terms. `tails_of` returns the compared
+        sizes of the last messages.
         """
         level = self._level
         most = self._terms.held(level, TERMS_APPENDED)
@@ -175,8 +177,9 @@ def bars_of(found: NeededTerms, tails: Sequence[int], level: Level) -> Iterator[
     """Yield bars that show how many needed terms of the `level` a text holds. Nothing is yielded if
     no terms of the `level` were needed.
 
-    The texts are the summary, the summary with a list of 10 to 100 lost terms, and the last
-    messages. `tails` has the sizes of the last messages in tokens.
+    The first bar is for the summary alone. The next four are for the summary with a list of 10, 25,
+    50 and 100 lost terms. The others are for the last messages, one bar for each number of tokens
+    in `tails`.
     """
     needed, held = len(found.needed(level)), found.held(level)
     if not needed:
@@ -200,8 +203,8 @@ def bars_in_words(bars: Sequence[TermsBar], needed: int) -> str:
 
 
 def tails_of(evidence: StoredEvidence) -> list[int]:
-    """Return how many last tokens the bars compare with the summary: 10,000 and 20,000. If
-    `evidence.tokens_before` is known, only smaller numbers are returned.
+    """Return the sizes of the last messages that the bars compare with the summary: 10,000 and
+    20,000 tokens. If `evidence.tokens_before` is known, only sizes below this number are returned.
     """
     before = evidence.tokens_before
     return [tokens for tokens in TAILS if before is None or tokens < before]

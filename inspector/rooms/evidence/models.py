@@ -14,8 +14,8 @@ _HAVING = Q(newest_at__isnull=False)
 
 
 class KeptIncidents(KeptRow):
-    """The stored incidents of a conversation, which the module `incidents` reads: seqs, steps and
-    counts, but no texts.
+    """The stored incidents of a conversation: seqs, steps and counts, but no texts. The module
+    `incidents` reads these rows.
 
     The columns `newest_…` are about the newest incident in which a user had to repeat a fact.
     """

@@ -111,8 +111,8 @@ class CompactionsPage:
 
     @property
     def better(self) -> str:
-        """A sentence that compares the last messages with the summaries and a list of 50 lost terms
-        for each.
+        """A sentence that says that the last messages would have held more terms than the
+        summaries, each with a list of 50 lost terms.
 
         Example: `The last 10,000 tokens, kept as they were, would have held more than the summaries
         with 50 terms.`

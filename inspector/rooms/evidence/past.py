@@ -37,7 +37,7 @@ def repeated(passage: Passage) -> Iterable[Case]:
 
 def lost(passage: Passage) -> Iterable[Case]:
     """Return a case for each compaction whose summary lost a term that was needed later. A case has
-    the step at which a lost term was first needed.
+    the first step at which any of the summary's lost terms was needed.
 
     The whole conversation `passage.memory` is searched, not only the passage.
     """

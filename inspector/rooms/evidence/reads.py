@@ -191,9 +191,9 @@ def _shown(
 
 
 def next_need(view: ConversationState) -> NextNeed | None:
-    """Return the first incident that repeats a fact of the selected message, or fetches this tool
-    result again, after the message left memory. If the message was not needed again, the result has
-    no incident.
+    """Return the first incident that repeats a fact of the selected message after the message left
+    memory. For a tool result, a repeated tool call that fetches the result again counts too. If the
+    message was not needed again, the result has no incident.
 
     If the URL parameter `incident` is set, the result has the incident with this number instead.
 

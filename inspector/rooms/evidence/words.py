@@ -25,7 +25,8 @@ def cure(shown: ShownIncident, today: Policy | None) -> tuple[str, str]:
     of 60 messages”, and the rest of the sentence.
 
     If no limit would have kept the fact, or if the limit is unknown, the first text is "" and the
-    second text says why. `today` is the policy of today.
+    second text says why. `today` is the conversation's current policy, or None if the client
+    decides what memory holds.
     """
     keeping, policy = shown.incident.shown.keeping, shown.policy
     if keeping is None:

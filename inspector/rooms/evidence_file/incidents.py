@@ -40,11 +40,11 @@ class Shown(NamedTuple):
 
 
 def incident_cards(shown: Shown, advice: AdviceCard | None) -> list[JsonDict]:
-    """Return cards with masked texts for incidents, at most the newest 50. Incidents in which the
+    """Return cards for the newest incidents, at most 50, with masked texts. Incidents in which the
     assistant used a fact that was not in memory get no card.
 
-    An incident gets a card only if the file has its message, its step, and the step at which the
-    fact left memory.
+    An incident gets a card only if the file has the message that repeats the fact, the step of this
+    message, and the step at which the fact left memory.
     """
     found = [each for each in known_incidents(shown.memory_id) if _is_in(shown, each)]
     return [_card(shown, each, advice) for each in found[-LISTED:]]
@@ -72,7 +72,7 @@ def advice_in(memory_id: str, masker: Masker) -> tuple[AdviceCard | None, dict[s
     - `cost`: the cost of today's policy.
     - `effect`: the effect of the advice.
     - `why`: the reason.
-    - `measured`: what was measured.
+    - `measured`: on which conversations the advice was measured.
     """
     card = advice_on(memory_id)
     if card is None:

@@ -47,8 +47,8 @@ LINES = {"over": "k-over", "minus": "k-minus", "fits": "k-fits", "sub": "is-sub"
 
 @dataclass(frozen=True)
 class Evidence:
-    """The contents of an evidence file: the file has `data` as JSON. `last_step` is the last step
-    of the conversation; the file can end before this step.
+    """The contents of an evidence file. `data` is written to the file as JSON. `last_step` is the
+    last step of the conversation. The file can end before this step.
     """
 
     data: JsonDict

@@ -1,3 +1,3 @@
-"""Hours: messages, prompts and problems in each hour, counted for all conversations and for
-groups.
+"""Hours: turns, prompts and problems in each hour, counted for all conversations and for groups of
+conversations.
 """

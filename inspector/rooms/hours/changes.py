@@ -34,8 +34,9 @@ QUIET, SHOWN_FOR = 2 * DAY, 7 * DAY
 
 @dataclass(frozen=True)
 class Change:
-    """A change of the policy or of a label in conversations of a tenant. `at` is the hour of the
-    change, or of the first change if conversations changed at different hours.
+    """A change of the policy or of a label in conversations of a tenant. `at` is the start of the
+    hour of the change, in seconds since 1970. If conversations changed at different hours, `at` is
+    the first of these hours.
 
     For a change of policy:
 
@@ -126,8 +127,8 @@ def _of_labels(known: Mapping[str, Known], rows: Sequence[Spent], since: int) ->
 
 @dataclass(frozen=True)
 class Side:
-    """The time before, or the time after a change. `cases` counts how often a problem began.
-    `turns` counts the turns in which the problem could have begun.
+    """The numbers of cases and turns before a change, or after a change. `cases` counts how often a
+    problem began. `turns` counts the turns in which the problem could have begun.
     """
 
     cases: int = 0
@@ -161,9 +162,9 @@ class Effect:
 def could_have(row: Spent, flag: Flag) -> int:
     """Return in how many turns of an hour (`row`) the problem of a flag could have begun.
 
-    For most flags, these are all turns of the hour. A problem that only evictions cause could have
-    begun in the turns after the first eviction. In the same way, a problem of compactions could
-    have begun after the first compaction.
+    For most flags, these are all turns of the hour. For a problem that evictions cause, these are
+    only the turns after the first eviction. For a problem that compactions cause, these are only
+    the turns after the first compaction.
     """
     turns = flag.cases.past.turns if flag.cases.past else Turns.ALL
     if turns is Turns.EVICTED:
@@ -212,8 +213,8 @@ class Closing:
     - `at`: the time from which the problem counts as ended, in seconds since 1970. None if the
       problem has not ended.
     - `came_back`: whether the problem once counted as ended, and a new case began later.
-    - `last`: the last hour after the change in which a case began. Without a case, the hour of the
-      change.
+    - `last`: the hour of the last case after the change. If no case began after the change, the
+      hour of the change.
     """
 
     at: int | None

@@ -27,8 +27,8 @@ class Column:
       and costs are means per turn, or sums if there was no turn. A cost of 1,000 is the price of
       one input token.
     - `counted`: the places of conversations whose tokens a provider has counted.
-    - `cases`: pairs of a place and the number of problems that began in this conversation, by name
-      of the flag.
+    - `cases`: pairs of a place and a dictionary, such as `{"refused": 2}`. The dictionary says how
+      many problems of each flag began in the conversation.
     """
 
     places: list[int] = field(default_factory=list)
@@ -48,11 +48,11 @@ class Column:
         self.costs.append(round(cost / (turns or 1)))
 
     def grouped(self, groups: Sequence[int]) -> dict[int, Written]:
-        """Return the figures of each group, by the group's number; see `Written`. The key NOBODY
-        has the figures of all groups together.
+        """Return the figures of each group, by the group's number; see `Written`. In the result,
+        the key NOBODY has the figures of all groups together.
 
-        `groups` has the group's number for each conversation, or NOBODY to leave the conversation
-        out.
+        `groups` has the number of the group of each conversation. In `groups`, NOBODY stands for a
+        conversation that is left out.
         """
         found: dict[int, _Sums] = {}
         counted = set(self.counted)

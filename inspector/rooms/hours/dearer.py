@@ -29,7 +29,7 @@ class Dearer:
     - `before`, `after`: the cost of a turn before and after the change, as a median over days. A
       cost of 1 is the price of one input token.
     - `ratio`: the factor by which the cost has risen, such as 1.8.
-    - `count`: the number of conversations with the change that had turns since.
+    - `count`: how many conversations have this change, and had turns after it.
     - `release`: the change in words.
     - `since`: the time of the change.
     - `href`: the URL of the tenant's conversations.

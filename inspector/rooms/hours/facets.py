@@ -20,7 +20,7 @@ def facets_of(
     known: Mapping[str, Known], rows: Sequence[Spent], now: datetime
 ) -> dict[str, list[Facet]]:
     """Return the values that each filter of the overview offers, by the filter's name. A filter
-    offers the values that the most conversations have; the filter `day` offers the last days with
+    offers its most common values. The filter `day` offers those of the last 7 days that have
     messages.
     """
     names = labels_with_few_values(known.values())

@@ -282,13 +282,17 @@ def _last_hours(rows: Iterable[Spent]) -> dict[str, int]:
 
 
 def ratio_of(columns: Sequence[Sequence[JsonValue]], place: int, at: int | None) -> float | None:
-    """Return a value after a change divided by the value before the change, such as `2.2`.
+    """Return a value after a change divided by the value before the change, such as `2.2`. Both
+    values are medians.
 
     `columns` are the figures by day or hour. `place` is the index of the value in a column. `at` is
-    the index of the first column after the change.
+    the index of the column in which the change happened. This column counts as after the change.
 
-    Return None in three cases: the change is outside the columns, less than 20 turns are before or
-    after, or the values differ by less than 15 %.
+    Return None in three cases:
+
+    - `at` is None, 0, or not the index of a column;
+    - there are fewer than 20 turns before the change, or fewer than 20 turns after it;
+    - the values differ by less than 15 %.
     """
     if at is None or not 0 < at < len(columns):
         return None

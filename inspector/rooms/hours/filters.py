@@ -1,5 +1,6 @@
 """Filters of conversation lists: by a day or an hour, and by the provider or model of the newest
-recorded call. A day or an hour finds the conversations with hourly figures in that time.
+recorded call. The filter by a day or an hour finds the conversations with hourly figures in that
+time.
 """
 
 from __future__ import annotations

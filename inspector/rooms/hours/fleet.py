@@ -192,8 +192,9 @@ def _place(name: str) -> int:
 def counted_flags() -> list[Flag]:
     """Return the flags whose cases the overview counts by hour.
 
-    A flag is counted if the ledger shows when its problems began, and if no setting is missing that
-    the flag needs. For example, a flag about rules of providers needs the providers in use.
+    A flag is counted if the ledger shows when its problems began, and if the settings that the flag
+    needs are set. For example, a flag about rules of providers needs the setting of the providers
+    in use.
     """
     return [each for each in flags() if each.cases.past and each.counts]
 

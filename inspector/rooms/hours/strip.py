@@ -52,7 +52,7 @@ class Cell:
     - `ratio`: the value since a change divided by the value before the change, such as "×2.2"; ""
       if unknown or close to 1.
     - `money`: the cost in money, or "" if prices are unknown.
-    - `is_red`: whether the value counts the cases of a red flag.
+    - `is_red`: whether the value counts cases of a flag that is shown in red.
     - `bars`: the bars of the chart. Charts of cost and tokens have three SVG paths instead: `line`,
       `area` and `now`.
     - `line`: the path of the values over time.
@@ -127,7 +127,8 @@ class Strip:
     - `choices`: the groupings and periods that can be chosen for the table.
     - `first`, `last`: words for the first and the last hour or day.
     - `at`: when the figures were computed.
-    - `left`: words for how many conversations have hourly figures so far; "" if all have.
+    - `left`: how many conversations have hourly figures so far, such as `180 of 232 conversations
+      examined`; "" if all have them.
     - `untimed`: the number of messages without a time.
     """
 

@@ -1,5 +1,5 @@
-"""Says on the overview whether a change of a policy or label helped against a problem, by the
-hourly figures.
+"""Says on the overview whether a change of a policy or label helped against a problem. The hourly
+figures before and after the change are compared.
 """
 
 from __future__ import annotations

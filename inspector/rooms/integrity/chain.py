@@ -185,8 +185,8 @@ def encoded_stay(
     """Return the values of a stay that a digest of the given `version` covers: the columns that are
     known when the stay begins.
 
-    If memory shows other contents than the stored message, such as a placeholder, the last value is
-    the digest of these contents (`stay.overrides`).
+    If memory shows other contents than the stored message, such as a placeholder, a last value is
+    added. This is the digest of the contents that memory shows (`stay.overrides`).
     """
     columns = STAYS.values(stay, version)
     if stay.overrides is None:

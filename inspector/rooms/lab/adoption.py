@@ -134,8 +134,9 @@ def adopt_policy(
 
 
 def having_another(which: MemoryFilter, policy: Policy | None) -> MemoryQuerySet:
-    """Return the matching conversations that setting `policy` would change: those with another
-    policy, sorted by ID. A policy of None means sending everything.
+    """Return the matching conversations that have another policy than `policy`, sorted by ID. With
+    a policy of None (sending everything), return the matching conversations without the option
+    `meters_only`.
 
     Conversations whose clients decide the window are left out.
     """

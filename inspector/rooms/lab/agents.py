@@ -27,8 +27,8 @@ def recall(
     write: float | None = None,
     provider: str = "",
 ) -> Answer:
-    """Measure limits of memory: how many facts needed again each limit would have held, and the
-    cost of each limit.
+    """Measure limits of memory: for each limit, how many of the facts needed again it would have
+    held, and its cost.
 
     Choose the conversations by the `prefix` of their ids, which may be one whole id, or by a label.
     Write `limits` like token_window:4000,low_water=0.5,message_window:20,everything. An option such

@@ -69,7 +69,8 @@ class FiguresKeeper(Keeper):
     """Stores for each conversation the figures from which advice is derived, and the cost relative
     to sending everything.
 
-    At most the newest 5,000 messages are measured, and fewer if the replays would take too long.
+    At most the newest 5,000 messages are measured, and fewer if it would take too long to replay
+    them under every policy.
     """
 
     model = KeptCost
@@ -184,11 +185,12 @@ def figures_now(
     - `policies`: another policy to measure, by conversation ID.
     - `rules`: other rules of the prompt cache.
 
-    Missing figures for these arguments are computed for about a second, and not stored. `figures`
-    is None for conversations that are not reached in this time, or that have no stored figures.
+    Figures that are not stored for these policies and rules are computed for about a second, but
+    not stored. `figures` is None for conversations that are not reached in this time, or that have
+    no stored figures at all.
 
-    Outdated figures of a single short conversation are first computed and stored again, unless the
-    call is within a database snapshot.
+    If `ids` names a single short conversation, its outdated or missing figures are first computed
+    and stored. This does not happen within a database snapshot.
     """
     rows = list(_kept(ids))
     waits = [each for each in rows if not each.is_current and each.said <= QUICK_MESSAGES]

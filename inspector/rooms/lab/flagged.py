@@ -1,4 +1,6 @@
-"""Flags conversations that cost more than sending everything, if a price is known."""
+"""Flags conversations that cost at least 5 % more than sending everything. Only works if the cache
+prices of a provider in use are known.
+"""
 
 from __future__ import annotations
 

@@ -50,8 +50,8 @@ class FrameworksQuery:
 
     @cached_property
     def installed(self) -> Sequence[Strategy]:
-        """The strategies whose packages are installed, and the strategies of users' functions.
-        chatmemory's own windows are left out.
+        """The strategies of agent frameworks whose packages are installed, and the users' own
+        functions that serve as strategies. chatmemory's own windows are left out.
         """
         return [each for each in _of_others() if each.is_installed]
 

@@ -10,8 +10,8 @@ from chatmemory.managers import TableManager
 
 
 class Figures(models.Model):
-    """The figures of a conversation for one question to the lab, such as for an unusual limit.
-    `key` is a digest of the question.
+    """The figures of a conversation for one question to the lab, such as a question with an unusual
+    limit. `key` is a digest of the question.
 
     The figures are valid only for one `state` of the ledger; see `reads.state_of`.
     """
@@ -44,11 +44,12 @@ class KeptCost(KeptRow):
     everything. 121 means 21 % more.
 
     - `openai`: the cost at OpenAI's prices.
-    - `openai_step`: the step from which on this cost is at least `figures.OVER` percent. Null if
-      the cost is below this percentage.
+    - `openai_step`: the step since which this cost has been at least `figures.OVER` percent. Null
+      if the cost is now below this percentage.
 
-    The columns of Anthropic and Gemini are alike. All of these columns are null if the conversation
-    has no policy that evicts messages, or fewer than three model calls.
+    The columns of Anthropic and Gemini have the same meaning, at the prices of these providers. All
+    of these columns are null if the conversation has no policy that evicts messages, or fewer than
+    three model calls.
     """
 
     openai = models.IntegerField(null=True)

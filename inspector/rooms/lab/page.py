@@ -187,8 +187,8 @@ class FleetPage:
 
     @property
     def beside_prices(self) -> list[tuple[str, str]]:
-        """The URL parameters that the form for prices has no visible field for, as pairs of name
-        and value. The form sends them in hidden fields.
+        """The URL parameters for which the price form has no visible field, as pairs of name and
+        value. The form sends them in hidden fields.
         """
         mine = ("input", "cached", "write", "currency", "context")
         return [
@@ -290,8 +290,8 @@ class FleetPage:
 
         - measured conversations that are outliers, or whose limit counts in another unit than the
           limits of most conversations;
-        - if a group is chosen: all other matching conversations, and conversations of the group
-          that are not measured.
+        - if a group is chosen: matching conversations of other groups, and conversations of the
+          chosen group that are not measured.
         """
         reasons = (LeftOut.OUTLIER, LeftOut.OTHER_UNIT)
         left_out = self.advice.measured.left_out
@@ -306,7 +306,7 @@ class FleetPage:
         """Return the effect of setting `policy` for all conversations in `reached`. The policy None
         means sending everything.
 
-        Return None if no installed room measures conversations.
+        Return None if no room provides figures of conversations.
         """
         return preview_of(dict.fromkeys(self.reached, policy), self.address.prices)
 
@@ -319,7 +319,7 @@ class FleetPage:
 
         - the policy with the limit in the URL;
         - the advised policy;
-        - other good policies.
+        - at most three further policies from the advice.
 
         Sending everything is the last row, unless an earlier row shows it.
         """
@@ -399,8 +399,8 @@ class FleetPage:
         return [row for row in self.groups if row.policy and row.changed]
 
     def previewed(self, rows: Iterable[GroupRow]) -> Preview | None:
-        """Return the effect of adopting the advice for the groups in `rows`. Return None if no
-        installed room measures conversations.
+        """Return the effect of adopting the advice for the groups in `rows`. Return None if no room
+        provides figures of conversations.
         """
         return preview_of(
             {id: row.advice.pick.policy for row in rows for id in row.changed if row.advice.pick},

@@ -61,8 +61,8 @@ def _bills(view: ConversationState, message: MessageDetail) -> Iterator[Part]:
 def rebilled(view: ConversationState, change: ChangeResult) -> Rebilled:
     """Return how many tokens an eviction freed, and how many tokens the next prompt bills again.
 
-    The messages after the first evicted message are billed again, except those that the same step
-    added.
+    The messages after the first evicted message are billed again, except messages that were added
+    at the step of the eviction.
     """
     first = min(each.seq for each in change.evicted)
     arrived = {row.seq for row in view.window.rows if row.entered_step == change.step}

@@ -193,7 +193,7 @@ def chosen_of(query: FleetQuery) -> tuple[int, list[Chosen]]:
     all matching conversations, or a random sample.
 
     If the query has a group, conversations of other groups are left out after the sample is drawn.
-    The number is then that of the remaining conversations.
+    Then the returned number counts only the remaining conversations.
     """
     matching, chosen = _drawn(query)
     if not query.group:
@@ -227,8 +227,8 @@ def state_of(row: Memory) -> str:
 
 
 def group_of(row: Memory) -> str:
-    """Return the group of a conversation: its first label by name, such as `team:billing`. The
-    label that a branch gets automatically does not count.
+    """Return the group of a conversation: the label whose name is first in alphabetical order, such
+    as `team:billing`. The label that a branch gets automatically does not count.
 
     Without a label, return the letters with which the ID begins and the separator after them, such
     as `acme-`. If the ID has no such beginning, return OTHERS.

@@ -46,8 +46,9 @@ def recall_of_stored(
     """Return how many needed facts each policy would have held in the matching conversations, and
     the figures for advice.
 
-    Conversations are read one after the other; those deleted meanwhile are left out. Raises
-    UnknownEstimator, and InvalidValue for more than `most` messages.
+    Conversations are read one after the other. Conversations that are deleted meanwhile are left
+    out. Raises UnknownEstimator. Raises InvalidValue if the conversations together have more than
+    `most` messages.
     """
     rows = which.rows().order_by("id").values_list("id", "said_count")
     if most is not None and (amount := sum(count for _, count in rows)) > most:

@@ -1,5 +1,5 @@
-"""The board of a lesson: all messages in a row, the history, memory, and what the next change does
-to the messages.
+"""The board of a lesson: a row of all messages, lists of the history and of memory, and what the
+next change does to the messages.
 """
 
 from __future__ import annotations

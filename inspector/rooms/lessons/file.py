@@ -1,10 +1,12 @@
 """Writes a lesson as one HTML file, which runs from disk without a server.
 
-For each step, the file has a page before the answer and a page for each possible answer. The script
-shows one page at a time. For a question in which learners pick messages, one page serves for all
-answers. The script marks the picked messages on this page.
+For each step, the file has a page before the answer and a page for each possible answer. JavaScript
+in the file shows one page at a time.
 
-In a browser without scripts, the file shows all steps with their answers.
+For a question in which learners pick messages, one page serves for all answers. The JavaScript
+marks wrong picks and missed messages on this page.
+
+In a browser without JavaScript, the file shows all steps with their answers.
 """
 
 from __future__ import annotations

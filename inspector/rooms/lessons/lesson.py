@@ -160,8 +160,8 @@ class Practice:
 class Lesson:
     """A lesson. `slug` is its name in the URL and in its file name.
 
-    `lead` is the introduction, and `remember` a sentence to remember at the end. `script` is the
-    chat as text, and `messages` are the messages read from it.
+    `lead` is the introduction. `remember` is the sentence at the end that learners should remember.
+    `script` is the chat as text, and `messages` are the messages read from it.
     """
 
     slug: str

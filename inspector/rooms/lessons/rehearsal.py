@@ -1,8 +1,8 @@
 """Rehearsals: play messages into an empty memory, without a conversation and without a database.
 
 An event of a rehearsal is a message, a policy, or a summary. Messages are numbered from 1, as in a
-conversation. A message that changes nothing gets no number, such as a system message equal to the
-one in memory.
+conversation. A message that changes nothing, such as a repetition of the system message in memory,
+gets no number.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ def rehearse(policy: Policy, events: Iterable[Event]) -> list[Scene]:
     """Play events. Return the scene before the first event, and the scene after each event.
 
     Raises UnsupportedMessage for a message that the policy's estimator cannot count. Raises
-    NotCompactable for a summary that cannot replace its messages.
+    NotCompactable for a summary that cannot replace messages or has no room.
     """
     stage = _Stage(policy)
     return [stage.scene(), *(stage.after(event) for event in events)]

@@ -94,8 +94,8 @@ class Happening:
 class LessonMoment(Happening):
     """A step of a lesson as played, with its `number` from 1.
 
-    - `before`: memory at the time of the question. `limit` and `said` of the step have already
-      taken effect.
+    - `before`: memory at the time of the question. The step's fields `limit` and `said` have
+      already taken effect.
     - `changes`: memory after each event that follows the answer. Empty for a step without such
       events.
     - `to_come`: the messages of the script that follow the last summary so far. Before the first
@@ -137,8 +137,10 @@ class LessonMoment(Happening):
 
     @property
     def needed(self) -> int:
-        """The load of memory right after the first event that follows the answer, before messages
-        leave to make room. If this load is within the limit, the load after the step.
+        """The load of memory at the first event after the answer, before messages leave to make
+        room.
+
+        If this load is within the limit, `needed` is the load at the end of the step.
         """
         lines = receipt(self.changes[0].change) if self.changes and self.changes[0].change else ()
         over = [line.amount for line in lines if line.kind == "over"]

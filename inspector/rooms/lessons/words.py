@@ -1,4 +1,4 @@
-"""Fills the placeholders in the texts of a lesson, and finds words for judgements of answers.
+"""Fills the placeholders in the texts of a lesson, and judges answers.
 
 For example, `{leaving}` becomes `#3, #4 and #5`. So the numbers in texts are always those of the
 messages that really leave.
@@ -173,7 +173,8 @@ class Answer:
 
     - `picked`: the numbers of the messages that the learner picked, if the question asks which
       messages leave.
-    - `value`: for other questions, the number of the choice, from 1, or the limit.
+    - `value`: for a question about a limit, the limit that the learner chose. For a question with
+      choices, the number of the learner's choice, from 1.
     """
 
     picked: frozenset[int] = frozenset()

@@ -85,8 +85,9 @@ class Watcher:
             self.wake()
 
     def find(self, newest: Newest | None) -> None:
-        """Take over the newest values from the database. The conversation counts as deleted if
-        `newest` is None, or has another creation time than before.
+        """Take over the values `newest`, which the follower has read from the database. The
+        conversation counts as deleted if `newest` is None, or has another creation time than
+        before.
         """
         if newest is None or self._made not in (None, newest.made):
             self.is_deleted = True
@@ -96,8 +97,8 @@ class Watcher:
             self.announce(newest.step, newest.kept)
 
     def leave(self) -> None:
-        """End this wait and all later waits: the reader has gone, or the conversation is
-        deleted.
+        """End the present wait and all later waits, because the reader has gone or the conversation
+        is deleted.
         """
         self.has_left = True
         self.wake()

@@ -144,7 +144,7 @@ async def authorize(credentials: Credentials, memory_id: str) -> Admittance:
     status is 200 if the reader may follow the conversation. Otherwise, the status is an error:
 
     - 401: there is no valid session or token, or the account has no permission to read.
-    - 403: the token is limited to a prefix, but `memory_id` is ALL_CONVERSATIONS.
+    - 403: the token is limited to memory IDs with a prefix, but `memory_id` is ALL_CONVERSATIONS.
     - 404: the conversation does not exist, or its ID does not have the token's prefix.
     - 503: the database cannot answer.
     """

@@ -12,8 +12,8 @@ from inspector.shell.room import RecordAnswer
 
 @contextmanager
 def observing(method: str, headers: Mapping[str, str]) -> Iterator[RecordAnswer]:
-    """Open a span for a request. When the request is answered, call the yielded function with
-    method, route, status and seconds.
+    """Open a span for a request, and yield a function. The caller calls this function with method,
+    route, status and seconds when the request is answered.
     """
     with request_span(method, headers) as traced:
 

@@ -28,10 +28,10 @@ _tracer: Tracer | None = None
 def request_span(
     method: str, headers: Mapping[str, str]
 ) -> Iterator[Callable[[str, str, int], None]]:
-    """Open a span for a request. With the header `traceparent`, the span is part of the caller's
-    trace.
+    """Open a span for a request, and yield a function. The caller calls this function with method,
+    route and status when the request is answered.
 
-    When the request is answered, call the yielded function with method, route and status.
+    With the header `traceparent`, the span is part of the client's trace.
     """
     if _tracer is None:
         yield lambda method, route, status: None

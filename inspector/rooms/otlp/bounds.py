@@ -1,4 +1,5 @@
-"""Counts the parts of an OTLP request (OpenTelemetry's protocol) in protobuf before it is parsed.
+"""Counts the parts of a protobuf request of OTLP (OpenTelemetry's protocol) before the request is
+parsed.
 
 A body of one megabyte can have half a million empty spans, and parsing them would take long.
 Counting reads only tags and lengths.
@@ -109,7 +110,8 @@ def check(body: bytes, descriptor: LibraryValue) -> None:
     - `events`: events and links.
     - `attributes`: attributes, and items of lists.
     - `groups`: other protobuf messages, such as resources.
-    - `fields`: the fields of all protobuf messages, some of them counted twice.
+    - `fields`: the fields of all protobuf messages. The value of an attribute and the body of a log
+      record count twice.
     - `levels`: nested levels of protobuf messages.
     """
     counter = _Counter(len(body))

@@ -78,8 +78,8 @@ class Record:
         return (self.end - self.start) / 1e9 if self.end > self.start else None
 
     def text(self, *names: str) -> str:
-        """Return the value of the first attribute in `names` that has a text which is not empty.
-        Return "" if there is no such attribute.
+        """Return the first non-empty text among the values of the attributes `names`; "" if there
+        is no such text.
         """
         return _text(*map(self.attributes.get, names))
 
@@ -257,7 +257,8 @@ def _requests() -> JsonDict:
 
 def answer(signal: str, content_type: str, rejected: int = 0, why: str = "") -> bytes:
     """Return the body of the response to an OTLP request. `signal` is `traces`, `logs` or
-    `metrics`. If `rejected` is not 0, the body has this number and the reason `why`.
+    `metrics`. If `rejected`, the number of rejected records, is not 0, the body has this number and
+    the reason `why`.
     """
     names = {TRACES: "Spans", LOGS: "LogRecords", METRICS: "DataPoints"}
     if content_type == JSON:

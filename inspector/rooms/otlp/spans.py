@@ -88,7 +88,8 @@ def without_doubles(calls: Iterable[NewCall]) -> list[NewCall]:
     - The inner trace lies within the time of the outer trace.
 
     The inner trace is returned, unless only the outer trace has the complete request (`is_exact`).
-    `session`, the app's name of the conversation, is preferably taken from the outer trace.
+    `session`, the app's name for the conversation, is that of the outer trace. If the outer trace
+    has no `session`, that of the inner trace is taken.
     """
     distinct: list[NewCall] = []
     digests: dict[str, list[bytes]] = {}

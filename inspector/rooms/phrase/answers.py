@@ -69,7 +69,9 @@ class PhraseAnswer(Explanation):
 
 
 def remembered(search: PhraseSearch) -> PhraseAnswer:
-    """Explain whether a phrase is in memory at a step, and in which other periods it was."""
+    """Explain whether a phrase is in memory at a step, and in which periods memory had the
+    phrase.
+    """
     state, phrase, matches = search
     question = f"{'Would' if matches.is_simulated else 'Does'} memory still have “{phrase}”?"
     if not matches.speakers:

@@ -53,8 +53,8 @@ class TurningPoint:
     - `type`, `has_calls`: the type of the first message in `seqs`, and whether this message has
       tool calls.
     - `arrived`: the seq of the message that this step added; None if the step added no message.
-    - `is_new`: if the phrase came at this step, whether a message in `seqs` was in memory for the
-      first time. False if all these messages came back.
+    - `is_new`: whether a message in `seqs` came into memory for the first time at this step. False
+      if all messages in `seqs` came back.
     """
 
     seqs: tuple[int, ...]
@@ -95,8 +95,8 @@ class Presence:
     - `first_step`: the step at which the first known mention came into memory; 0 if no message
       contains the phrase.
     - `spans`: the ranges of steps with a mention in memory.
-    - `turns`: maps each step at which the phrase came into memory or left memory to the mentions
-      concerned.
+    - `turns`: maps a step at which the phrase came into memory or left memory to its
+      `TurningPoint`.
     """
 
     first_step: int = 0
@@ -185,7 +185,8 @@ class PhraseMatches:
         return tuple(sorted(seq for seqs in self.present.values() for seq in seqs))
 
     def visible_mentions(self, hidden: Collection[int] = ()) -> dict[Speaker, tuple[int, ...]]:
-        """Return the seqs of the messages with the phrase that the model sees, by speaker.
+        """Return the seqs of the messages that contain the phrase and that the model sees, by
+        speaker.
 
         `hidden` are seqs of messages in memory that the model does not see, such as messages over a
         lowered limit. A speaker without visible messages is left out.

@@ -117,8 +117,8 @@ class SearchResult:
 
 
 def marks(view: ConversationState) -> Highlights | None:
-    """Return what the page highlights for a search: the phrase, its messages, and the steps with
-    the phrase in memory. None without a search.
+    """Return what the page highlights for a search: the phrase, the listed messages with the
+    phrase, and the steps with the phrase in memory. None without a search.
     """
     search = search_on(view)
     if search is None:
@@ -129,8 +129,8 @@ def marks(view: ConversationState) -> Highlights | None:
 
 
 def parts(view: ConversationState) -> Iterator[Part]:
-    """Yield the search form, and the answer to the search. The answer is shorter if a message is
-    selected.
+    """Yield the search form and, if the page has a search, the answer. If a message is selected,
+    the answer is shorter.
     """
     search = search_on(view)
     found = SearchResult(search) if search else None

@@ -25,15 +25,17 @@ class PhraseSearch(NamedTuple):
 
 
 def search_for(state: ConversationState, phrase: str) -> PhraseSearch:
-    """Search a phrase in a stored conversation, at the step of `state`."""
+    """Search a stored conversation for a phrase. Return the phrase and its matches, at the step of
+    `state`.
+    """
     return PhraseSearch(state, phrase, phrase_matches(state.stored, phrase, state.step.detail))
 
 
 def search_on(view: ConversationState) -> PhraseSearch | None:
-    """Return the search that the URL of a page asks for. Return None without a search, and on a
-    page that replays another policy.
+    """Return the search that the URL of a page asks for. Return None if the URL has no search, or
+    if the page replays another policy.
 
-    In a simulation, the matches are those in simulated memory.
+    In a simulation, the matches also cover drafts and simulated memory; see `PhraseMatches`.
     """
     phrase = phrase_of(view.query)
     if not phrase or view.simulation.is_replay:
@@ -48,8 +50,8 @@ def search_on(view: ConversationState) -> PhraseSearch | None:
 
 
 def phrase_of(query: ConversationQuery) -> str:
-    """Return the phrase that the URL searches for. Return "" without a search, and for `#26` if the
-    URL already selects message 26.
+    """Return the phrase that the URL searches for. Return "" without a search. Return "" also for
+    the search text `#26`, if the URL already selects message 26.
     """
     number = selected(query.room_parameters)
     is_selected = number is not None and number == query.msg

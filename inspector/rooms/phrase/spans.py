@@ -30,8 +30,8 @@ def clipped(spans: Iterable[Span], within: Span) -> tuple[Span, ...]:
 
 
 def arrivals_at(memory_id: str, steps: Iterable[int]) -> dict[int, int]:
-    """Return the seq of the message that each of the given steps added, by step. Steps that added
-    no message are left out.
+    """Return a dict from each given step to the seq of the message that the step added. Steps that
+    added no message are left out.
     """
     numbers = Step.objects.filter(memory_id=memory_id, n__in=list(steps), kind=Step.Kind.ADD)
     stays = Stay.objects.filter(

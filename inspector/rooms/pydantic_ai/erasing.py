@@ -18,7 +18,7 @@ def erase(erased: Erased) -> None:
     - All tool calls that wait for approval are erased, because their arguments can repeat redacted
       texts.
 
-    If the whole conversation is being deleted, do nothing: the deletion removes these rows.
+    If the whole conversation is being deleted, do nothing: the deletion also removes this JSON.
     """
     if erased.seqs is None:
         return

@@ -8,8 +8,8 @@ from chatmemory.managers import TableManager
 
 
 class SavedConversation(models.Model):
-    """Pydantic AI's data on a conversation as JSON (`content`). The other columns repeat values of
-    the JSON for queries.
+    """Pydantic AI's data on a conversation as JSON (`content`). For queries, the other columns
+    repeat values of the JSON.
     """
 
     memory = models.OneToOneField(
@@ -31,11 +31,12 @@ class SavedConversation(models.Model):
 
 
 class SavedEntry(models.Model):
-    """An entry of Pydantic AI's log, which is one message in Pydantic AI's format.
+    """An entry of Pydantic AI's log: one message in Pydantic AI's format. In the history, an entry
+    can be several messages, or none.
 
     - `entry`, `parent`: the ID of this entry, and the ID of the previous entry. `parent` is None
       for the first entry.
-    - `first_seq`, `last_seq`: the first and the last message of this entry in the history. For an
+    - `first_seq`, `last_seq`: the seqs of the entry's first and last message in the history. For an
       entry without messages in the history, `last_seq` is lower than `first_seq`.
     """
 

@@ -70,7 +70,7 @@ class RecordedExchange:
     """A recorded call: request and answer.
 
     - `name`: the name of the call; see `CallFrames`.
-    - `head`: the request without its body, such as path and headers.
+    - `head`: the stored values of the request besides its body, such as the path and some headers.
     - `body`: the body of the request.
     - `answer`: the status and some headers of the answer. None if no answer came.
     - `answer_body`: the body of the answer, or the part of the body that came.

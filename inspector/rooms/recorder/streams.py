@@ -11,8 +11,8 @@ Json = JsonDict
 
 
 def answer_of(body: bytes, format: str) -> tuple[Json | None, bool]:
-    """Return the answer in a stream of server-sent events, and whether the stream is complete.
-    `format` is the format of the provider's API, such as "openai_chat".
+    """Return the answer that was streamed as server-sent events, and whether the stream is
+    complete. `format` is the format of the provider's API, such as "openai_chat".
 
     If the stream was interrupted, the answer has only the parts that arrived. The answer is None if
     no part arrived.

@@ -20,9 +20,11 @@ _UNREADABLE = (
 
 
 def shown_versions(text: str, most: int) -> dict[str, int]:
-    """Return a number for each conversation that a page has shown, by conversation ID: the version
-    of the conversation, or the number of a step. `text` is the JSON that the page sends back, such
-    as `{"order-7": 12}`.
+    """Return a number for each conversation that a page has shown, by conversation ID. `text` is
+    the JSON that the page sends back, such as `{"order-7": 12}`.
+
+    In the field `versions`, the number is the version of the conversation. In the field `steps`,
+    the number is that of a step.
 
     Raises InvalidValue for other JSON, and for more than `most` conversations.
     """

@@ -36,7 +36,8 @@ class _RepairNumbering(Numbering):
 def repair_transition(
     memory: Memory, window: Window, old: Sequence[Entry], new: Sequence[Entry]
 ) -> Transition:
-    """Return the transition that replaces the messages `old` of the window by the list `new`.
+    """Return the transition that replaces the whole window by the list `new`. `old` has the
+    messages of the window.
 
     `new` can have messages of the window, messages that left memory earlier, and new messages, such
     as placeholders. New messages get numbers. If `new` exceeds the limit, the policy evicts
@@ -56,7 +57,8 @@ def before_repair(memory: Memory, step: Step, now: Sequence[Entry]) -> list[Entr
     """Return the window `now` without the effects of a repair. `step` is the step of the repair.
 
     Messages that the repair removed are back at their positions, and its placeholders are gone.
-    Later messages are at the end. Raises InvalidValue if the step is not a repair.
+    Messages that arrived after the repair are at the end. Raises InvalidValue if the step is not a
+    repair.
     """
     if step.kind != Step.Kind.REPAIR:
         raise InvalidValue(f"step {step.n} is not a repair, and only a repair can be undone")

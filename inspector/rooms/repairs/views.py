@@ -180,8 +180,9 @@ def raise_limits(request: HttpRequest) -> HttpResponse:
     """Show the conversations (at most 500) whose limit is smaller than their largest turn, each
     with a policy to set instead.
 
-    Usually, this policy has a higher limit. If sending everything costs less and holds no fewer
-    facts, the policy sends everything. A POST with the shown `policies` sets them.
+    Usually, this policy has a higher limit. If sending everything is better than the higher limit,
+    the policy sends everything (see `Option.dominates`). A POST with the shown `policies` sets
+    them.
     """
     if "policies" in request.POST:
         return _made_room(request)

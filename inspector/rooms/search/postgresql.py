@@ -1,5 +1,5 @@
-"""The search index of PostgreSQL: trigrams (three characters in a row) of the extension pg_trgm.
-PostgreSQL uses the index by itself for conditions on texts.
+"""The search index of PostgreSQL: an index of trigrams (three characters in a row), made with the
+extension pg_trgm. PostgreSQL uses the index by itself for conditions on texts.
 
 The index has the texts without case, accents, spaces, and separators such as the dash in AB-12. So
 each text that the index finds is compared with the searched words. Without the extension, a search

@@ -225,8 +225,8 @@ class WrittenPolicyForm(forms.Form):
 
 
 class TokenForm(forms.Form):
-    """The form for a new API token. `giver` is the user who creates the token: only roles whose
-    permissions this user has are offered. Without `days`, the token never expires.
+    """The form for a new API token. `giver` is the user who creates the token. The form offers only
+    roles that have no more permissions than this user. Without `days`, the token never expires.
     """
 
     name = forms.CharField(max_length=100)

@@ -188,10 +188,11 @@ class ComparePage:
 
     def offers(self, each: Replay) -> bool:
         """Return whether the page may offer to set the policy of a replay, or to compare it.
+        Without advice (if `card` is None), the page may offer every policy.
 
-        The page may not if a client decides the window, or if another policy is better. A better
-        policy costs less, holds no fewer facts, and causes no more repetitions (of facts or tool
-        calls). Without advice (`card`), all policies may be offered.
+        With advice, the page may not offer the policy if a client decides the window, or if another
+        policy is better. A better policy costs less, holds no fewer facts, and causes no more
+        repetitions (of facts or tool calls).
         """
         return self.card is None or self.card.offers(self._option(each))
 
@@ -217,7 +218,7 @@ class ComparePage:
 
     @property
     def answer(self) -> tuple[str, str]:
-        """A sentence about the searched phrase in two parts, such as "A limit of 30 messages or 800
+        """A sentence in two parts about the searched phrase, such as "A limit of 30 messages or 800
         tokens" and "still holds “order 7” at …". The first part has, for each kind of policy, the
         smallest limit that keeps the phrase.
 

@@ -1,4 +1,4 @@
-"""The requests that compare policies for one conversation, and set one of them."""
+"""The views that compare policies for one conversation, and set one of these policies."""
 
 from __future__ import annotations
 
@@ -34,8 +34,9 @@ def compare_policies(request: HttpRequest, memory_id: str) -> HttpResponse:
     """Compare the policies of `?policy=` for a conversation. `?at=` is the position to look at: the
     number of messages before it.
 
-    `?phrase=` follows a phrase. `?as=csv` and `?as=json` return only the numbers. With `?find=`,
-    the parameters are those of the conversation page: `?find=` is the phrase, and `?at=` a step.
+    `?phrase=` is a phrase to search for: the page shows how long each policy keeps the phrase in
+    memory. `?as=csv` and `?as=json` return only the numbers. With `?find=`, the parameters are
+    those of the conversation page: `?find=` is the phrase, and `?at=` is a step.
     """
     query = ComparisonQuery.read(memory_id, request.GET)
     if query.form and query.problem:

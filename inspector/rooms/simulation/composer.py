@@ -54,7 +54,8 @@ class Composer:
     - `problem`: an error to show, or "".
     - `entered`: the values in the fields.
 
-    If `has_words` is True, the HTML is not cached, so that no words of a message stay in the cache.
+    The HTML is cached only if the property `has_words` is False, so that no words of a message stay
+    in the cache.
     """
 
     roles: ClassVar = ROLES
@@ -105,8 +106,8 @@ class DraftForm(forms.Form):
     @classmethod
     def of(cls, trial: WhatIf | None, draft: int | None = None) -> DraftForm:
         """Return the form to show for a trial. With the number of a `draft`, the form has the role
-        and the text of this draft. Otherwise, the form has no text, and the role of the trial's
-        last draft.
+        and the text of this draft. Otherwise, the text is empty, and the role is that of the
+        trial's last draft.
         """
         drafts = trial.drafts if trial else ()
         if not draft or draft > len(drafts):

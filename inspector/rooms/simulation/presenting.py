@@ -46,7 +46,7 @@ class SimulationView:
         """A caption for each draft, with its arithmetic: the size of memory before, what arrives
         and leaves, and the size after.
 
-        If another limit trims memory, there is only one caption: for the limit.
+        Without drafts, there is only a caption for the limit, if this limit evicts messages.
         """
         if self._state.simulation.trim:
             return [(self.caption, receipt(self._state.simulation.trim))]
@@ -93,8 +93,8 @@ def writing(simulation: Simulation, first: int) -> Writing | None:
     """Return what the text in the composer would do to memory; None without a text.
 
     `first` is the index of the first draft that was made from this text. In the result, `tokens` is
-    the size of this draft and all later drafts. The verdict begins with the draft at the index
-    `simulation.since`.
+    the size of this draft and all later drafts. The `verdict` is about the draft at the index
+    `simulation.since` and all later drafts.
     """
     written, policy, outlook = simulation.changes[first:], simulation.policy, simulation.outlook()
     if not written:
@@ -104,9 +104,11 @@ def writing(simulation: Simulation, first: int) -> Writing | None:
 
 
 def trying(state: ConversationState, trial: WhatIf | None) -> Writing | None:
-    """Return what the drafts and the limit of a trial would do to memory, for a composer without
-    text. None if the trial has no limit and the simulation adds no drafts, or if the window has no
-    policy.
+    """Return what the drafts and the limit of a trial would do to memory. Pages show this while the
+    composer has no text.
+
+    None without a trial, or if the window has no policy. Also None if the trial has no limit and
+    the simulation adds no drafts.
     """
     policy = state.window.policy
     if policy is None or trial is None or not (state.simulation.drafts or trial.limit):

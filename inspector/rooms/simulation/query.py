@@ -35,8 +35,8 @@ class ComparisonQuery:
       no valid policy.
     - `at`: the chosen position in the history, as the number of messages before it. None if the URL
       has no valid position.
-    - `step`: the chosen step, if the URL names a step and not a position, as on the conversation
-      page; else None.
+    - `step`: the chosen step, if the URL has the parameter `find`; else None. With `find`, the
+      parameter `at` of the URL is a step.
     - `form`: "csv" or "json" to send only numbers, or "".
     - `problem`: a sentence about an invalid parameter, or "". The other fields have the values of
       the valid parameters.

@@ -71,8 +71,8 @@ def parts(view: ConversationState) -> Iterator[Part]:
     """Yield the parts of the conversation page for simulations, such as the composer with its
     drafts, and the link to the comparison.
 
-    After a submitted form was refused, `view.read` has this form as `form`, and the error to show
-    as `problem`.
+    If a submitted form was refused, `view.read["form"]` is this form, and `view.read["problem"]` is
+    the error to show.
     """
     tried = view.read.get("trial")
     form = view.read.get("form")

@@ -45,7 +45,9 @@ def simulate(request: HttpRequest, memory_id: str) -> HttpResponse:
 
 @require_POST
 def verdict(request: HttpRequest, memory_id: str) -> HttpResponse:
-    """Show what the text in the composer would do, while somebody writes it. Nothing is stored."""
+    """Show what the text in the composer would do to memory, while somebody writes this text.
+    Nothing is stored.
+    """
     form = DraftForm(request.POST)
     context: dict[str, object] = {}
     if len(request.POST.get("text", "")) > COUNTED_WHILE_WRITING:

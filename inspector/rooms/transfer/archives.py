@@ -1,5 +1,5 @@
-"""Imports files in the format `chatmemory`. Rows are stored as they are in the file; for new IDs,
-see `import_archive`.
+"""Imports files in the format `chatmemory`. Rows are stored as they are in the file. If the
+conversations get new IDs, some values change; see `import_archive`.
 
 A file can come from anywhere. Therefore each line is checked: its values, its row number, and the
 digest of a message or step. Each conversation has one transaction, and is verified before the

@@ -47,8 +47,7 @@ def archive_lines(memory_ids: Iterable[str]) -> Iterator[str]:
     """Yield the lines of a file in the format `chatmemory`. Each conversation is read in one
     snapshot of the database. A conversation that was deleted meanwhile is left out.
 
-    The line of a step comes after the lines of the messages that the step added, and of the stays
-    that began with it.
+    The lines of new messages and new stays come before the line of the step that added them.
     """
     yield lines.line({"chatmemory": lines.VERSION})
     count = 0

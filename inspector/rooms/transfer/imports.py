@@ -148,8 +148,9 @@ class Report:
 
     @property
     def lost(self) -> list[tuple[str, int]]:
-        """The kinds of parts that cannot be stored, with their numbers: `("attributes of a system
-        message, first at line 5", 3)`. The most frequent kind comes first.
+        """The kinds of parts that cannot be stored, each with the position of the first part and
+        the number of parts: `("attributes of a system message, first at line 5", 3)`. The most
+        frequent kind comes first.
         """
         losses = self.losses.most_common()
         return [(lost_at(what, self.places.get(what, "")), n) for what, n in losses]
@@ -180,8 +181,9 @@ def import_each(
     `prefix`, followed by the conversation's name. The second conversation named "chat" becomes
     "chat-2".
 
-    Without a policy, a conversation gets the default policy of its ID, or a window of 20 messages.
-    A recorded session of an agent gets no policy, because memory has what the agent saw.
+    If `policy` is None, a conversation gets the default policy for its ID. If no default policy
+    matches, the conversation gets a window of 20 messages. A recorded session of an agent gets no
+    policy, because memory has what the agent saw.
 
     If a conversation is stored already, only the messages that are new in the file are added.
     Without new messages, the conversation is skipped. If the stored conversation was not imported,

@@ -116,8 +116,8 @@ def import_file(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def examined(request: HttpRequest) -> HttpResponse:
-    """Show for how many imported conversations derived data, such as incidents, is computed. The
-    page after an import requests this until all are done.
+    """Show for how many imported conversations derived data, such as incidents, has been computed.
+    The page with the import report repeats this request until all conversations are done.
     """
     begin, name = (searchable(request.GET.get(key, "")) for key in ("begin", "file"))
     return render(request, "rooms/transfer/_examined.html", _examined(id_prefix(begin, name)))

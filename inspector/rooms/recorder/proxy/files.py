@@ -62,7 +62,8 @@ class SpoolFile:
     begin later.
 
     If writing fails, the call is still passed on, and `weight` is added to the count in
-    `unwritten`. `weight` is the number of calls that are then missing, usually 1.
+    `unwritten`. `weight` is 1 for a call. For a file that only stores a number of unwritten calls,
+    `weight` is this number.
     """
 
     def __init__(self, folder: Path, unwritten: Unwritten, weight: int = 1) -> None:
@@ -92,8 +93,8 @@ class SpoolFile:
 
     @property
     def seconds_left(self) -> float:
-        """The seconds that are left for another call to begin in this file, after its first call. 0
-        or negative if this time is over.
+        """The seconds in which another call can still begin in this file, if the file already has a
+        call. 0 or negative if this time is over.
         """
         return self._began + _SHARED_SECONDS - time.monotonic()
 

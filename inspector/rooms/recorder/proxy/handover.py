@@ -1,8 +1,9 @@
 """Hands the listening socket to a new recorder after the old recorder was killed. The proxy of the
 old recorder is still running.
 
-The old proxy answers requests until the new proxy says that it answers them. If the new recorder is
-killed before that, the old proxy continues, and another recorder can ask for the socket.
+The old proxy continues to answer requests until the new proxy says that it has begun to answer. If
+the new recorder is killed before that, the old proxy continues, and another recorder can ask for
+the socket.
 """
 
 from __future__ import annotations

@@ -307,7 +307,7 @@ def narrowed(encodings: bytes) -> bytes:
 
 def passed_back(answer: Answer) -> list[Header]:
     """Return the headers of a provider's answer that are passed back to the client. Headers that
-    concern only the connection to the provider are left out, such as Transfer-Encoding.
+    concern only the connection to the provider, such as Transfer-Encoding, are left out.
     """
     own = _HOP_BY_HOP
     if named := answer.values.get(b"connection"):

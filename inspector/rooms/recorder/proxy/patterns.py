@@ -1,8 +1,8 @@
 """The function `declared_pattern` for the proxy. The function makes a regular expression and
 registers it, so that tests can try all expressions.
 
-The function is loaded from its file, unless `chatmemory` is already imported. Importing the package
-`chatmemory` would take longer than starting the proxy.
+The function is loaded from the file `chatmemory/patterns.py`, unless `chatmemory` is already
+imported. Importing the package `chatmemory` would take longer than starting the proxy.
 """
 
 from __future__ import annotations

@@ -12,7 +12,8 @@ A call consists of these frames:
 Bodies are written decoded, and without the secrets of headers and query strings. If the recorder
 was killed during a call, the frame `E` is missing, and zeros can follow the last frame.
 
-Counts are stored with only the frames `H` and `E`. Then `H` is one of these:
+For requests that are counted but not recorded, only the frames `H` and `E` are written. Then `H` is
+one of these:
 
 - `{"passed": "POST /v1/files"}`: a request that was passed on, but not recorded.
 - `{"unwritten": 3}`: three calls that could not be written.

@@ -35,7 +35,7 @@ def model_of_path(path: str) -> str:
 
 def name_of(method: str, path: str) -> str:
     """Return the name under which an unrecorded request is counted, such as `POST
-    /v1/files/…/content`. IDs and names of models become `…`.
+    /v1/files/…/content`. Parts of the path that look like IDs or model names become `…`.
     """
     return f"{method} {'/'.join(map(_plain, path.split('/')))}"[:_NAME]
 

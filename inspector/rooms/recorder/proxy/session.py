@@ -151,7 +151,7 @@ class Session:
 
     def end_if_idle(self) -> None:
         """Close the client's connection if no call is in progress; else do nothing. Requests that
-        have already arrived are answered first.
+        have arrived, but were not read yet, are answered first.
         """
         with self._turn, suppress(OSError):
             if not self._is_busy:
