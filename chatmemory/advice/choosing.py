@@ -48,8 +48,8 @@ def advise(
 ) -> Advice:
     """Return the advice for all these conversations together.
 
-    Conversations may be in groups (`Measured.group`). The verdict GROUPS_DIFFER means that a group
-    gets different advice from all conversations together.
+    Conversations may be in groups (`Measured.group`). The verdict GROUPS_DIFFER means that the
+    advice for a group differs from the advice for all conversations together.
     """
     listed = list(measured)
     if len({each.group for each in listed}) > 1:

@@ -323,8 +323,8 @@ Shape = type[serializers.BaseSerializer[Any]]  # it reads, and has no row
 
 
 def checked(shape: Shape, values: object) -> Parameters:
-    """Return the values of a query or a body, checked by its class `shape`. Raises ValidationError
-    or InvalidField for an invalid value.
+    """Return the values of a query or a body as a dictionary, checked by the serializer class
+    `shape`. Raises InvalidField, or REST framework's ValidationError, for an invalid value.
     """
     serializer = shape(data=values)
     serializer.is_valid(raise_exception=True)

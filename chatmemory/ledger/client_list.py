@@ -20,7 +20,7 @@ What happens to the stays of messages:
 - A message that is not in the list leaves with the reason SET.
 - A message that returns from the history begins a new stay. The history does not change.
 - An inserted message gets a rank between the ranks of its neighbors (see `numbers.place_ranks`). If
-  no rank is free there, all stays after it end (MOVED) and begin again with ranks at the end.
+  no rank is free there, the stays of all later messages end (MOVED), and new stays begin.
 """
 
 from __future__ import annotations

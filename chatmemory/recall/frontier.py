@@ -217,8 +217,10 @@ class Figures:
 
 
 def figures_of(history: History, tried: TriedPolicies, today: Policy | None = None) -> Figures:
-    """Return the figures of a history under the policies that are compared. `today` is the policy
-    in force. It is None if there is no policy, because the client decides what is in memory.
+    """Return the figures of a history under the policies that are compared. For a very long
+    history, the figures are those of its newest messages.
+
+    `today` is the policy in force, or None if no policy decides what is in memory.
     """
     tallies = Tallies(history, tried.kind, tried.rules)
     if tallies.are_slow:

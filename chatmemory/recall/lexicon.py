@@ -32,7 +32,8 @@ class MessageFacts(NamedTuple):
     """The names of the facts of a message. A fact has the same name in the whole conversation.
 
     - `own`: the facts that the message itself states. Each name maps to the text in the message.
-    - `dates`, `pairs`: the names in `own` of dates, and of pairs of a key with its value, such as
+    - `dates`: the names in `own` that stand for dates.
+    - `pairs`: the names in `own` that stand for pairs of a key and its value, such as
       `membership=gold`.
     - `mentions`: all facts in the message, including facts that only other messages state.
     - `parts`: the facts in `mentions` of which the message has only a part, such as the end of a

@@ -64,8 +64,8 @@ class Need(NamedTuple):
 def lost_by_kind(history: History, left: Sequence[int]) -> Counter[IncidentKind]:
     """Return the number of lost needs for each kind of incident. Faster than `needs`.
 
-    `left` says, for each message, when memory lost the text of the message: the position of the
-    message that arrived then.
+    `left` has one position for each message. It is the position of the new message with whose
+    arrival memory lost the text.
     """
     until: dict[str, int] = {}
     lost: Counter[IncidentKind] = Counter()

@@ -70,8 +70,8 @@ class HistoryRow(MessageLine):
       fields is not cached.
     - `day` is the day in words. It is shown above the first row of each day, and "" in all other
       rows.
-    - `is_horizon` is True if the line "Memory starts here" is shown above the row. `above` is the
-      end of this line: `above, the model sees only the index`, or "" without an index.
+    - `is_horizon` is True if the line "Memory starts here" is shown above the row. If the policy
+      has an index, the field `above` has the rest of this line; else "".
     - `is_in` says whether the message is in memory. `is_stub` marks a tool result whose text was
       cleared in memory.
     - `is_indexed` marks a message that is not in memory, but has exact terms in the index.

@@ -41,7 +41,9 @@ def asks_for_limit(query: ConversationQuery) -> bool:
 
 
 def left_for_room(view: ConversationState) -> bool:
-    """Return whether the selected message left memory because the limit was reached."""
+    """Return whether the selected message left memory because the limit was reached, by itself or
+    together with such a message.
+    """
     row, left_by = view.selection.row, view.selection.left_by
     return row is not None and left_by is not None and _left_for_want_of_room(row, left_by)
 

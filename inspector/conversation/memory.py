@@ -30,15 +30,14 @@ BAR_HEIGHT = 3
 class MemoryPaneRow(MessageLine):
     """A row of the memory pane. `drawn` lists the fields that its template gets.
 
-    - `this` is the size of the message; 0 if the message is evicted, or part of an interrupted tool
-      call.
-    - `past` is the size of all that is above the row. The bar beside the row shows first `past`,
-      then `this`. Both are cut at the full width of the bar.
     - `soon` is a label such as "leaves next" if the message is among the first to leave or to be
       cleared.
     - `list` is "pinned" for the rows in `MemoryPane.top`, else "kept".
-    - `bar` is (full width, `past`, `this`) for the rows in `MemoryPane.top`, else None. `LoadBars`
-      has the bars of the rows in `MemoryPane.messages`.
+    - `bar` has three sizes for the bar beside a row in `MemoryPane.top`: the full width, the size
+      of all above the row, and the size of the message. None for the other rows, whose bars are in
+      `LoadBars`.
+    - `past` and `this` are the last two of these sizes, for every row. `this` is 0 for an evicted
+      message and for an interrupted tool call.
     """
 
     drawn: ClassVar = (

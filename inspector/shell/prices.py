@@ -111,9 +111,10 @@ class ChosenPrices:
 
     @cached_property
     def chosen(self) -> Provider | None:
-        """The provider whose cache prices apply; None if the reader's own prices apply. The
-        provider of `usual` comes with the prices of the model `usual.model`, if these prices are
-        known.
+        """The provider whose cache prices apply; None if the reader's own prices apply.
+
+        If this provider is the one in `usual`, it has the prices of the model `usual.model`, where
+        these are known.
         """
         found = providers().get(self.provider)
         is_usual = found is not None and self.usual.provider == self.provider

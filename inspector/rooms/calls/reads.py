@@ -254,8 +254,8 @@ class RebuiltCall:
     row: ModelCall
 
     def read(self) -> Self:
-        """Read all rows now, in the caller's database snapshot, and not when they are first
-        used.
+        """Read the rows of request and answer now, in the caller's database snapshot, and not when
+        they are first used.
         """
         _ = self.rows, self.tools, self.answer_messages
         return self

@@ -55,8 +55,8 @@ class PolicyAdoption:
 def adopting(
     which: MemoryFilter, policy: Policy | None, apart: Collection[str] = ()
 ) -> PolicyAdoption:
-    """Return what setting a policy would do to the matching conversations, as numbers of
-    conversations. A policy of None means sending everything.
+    """Return how many of the matching conversations would change, and how, if a policy were set. A
+    policy of None means sending everything.
 
     Conversations with an ID in `apart` are left out. Raises UnknownEstimator.
     """
