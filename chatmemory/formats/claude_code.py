@@ -691,8 +691,8 @@ _OF_A_MESSAGE = Beside(wholes=("container", "context_management", "diagnostics",
 
 
 def type_of(record: JsonMap) -> str:
-    """Return the type of a record, with its subtype. For progress and attachments, the subtype is
-    the type of their data.
+    """Return the type of a record, such as `user`; with a subtype if it has one, such as
+    `progress/hook`.
     """
     type = type_in(record)
     inner = {"progress": "data", "attachment": "attachment"}.get(type)

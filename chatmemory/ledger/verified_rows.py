@@ -37,7 +37,9 @@ class UnreadableBatch(Contradicted):
 
 
 class LedgerRows:
-    """The rows of a conversation in the order of its ledger, read in batches."""
+    """Reads the steps and stays of a conversation for a verification, in batches and in the order
+    of the ledger. Raises Contradicted for a row that is missing or cannot be read.
+    """
 
     def __init__(self, memory: Memory, batch: int) -> None:
         self._memory = memory

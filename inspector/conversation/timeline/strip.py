@@ -197,6 +197,8 @@ def _words(
         status = "tool call not answered"
     elif arrival.seq in state.window.hidden and not is_draft:
         status = "over the limit"
+    elif life == "is-out" and not is_draft and state.simulation.is_replay:
+        status = "not in memory in this replay"
     elif life == "is-out" and not is_draft:
         status = f"left memory at step {column.left_step:,}" if column.left_step else "left memory"
         status += ", terms in the index" if arrival.seq in state.indexed else ""

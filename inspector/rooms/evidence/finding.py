@@ -38,7 +38,9 @@ from inspector.rooms.evidence.stretches import first_behind, settled_until
 
 
 def found_incidents(memory: Memory) -> list[Incident]:
-    """Return the incidents of a conversation, in order."""
+    """Return the incidents among the newest messages of a conversation (see `first_of_newest`), in
+    the order of their steps.
+    """
     settled = settled_until(memory.last_seq)
     return settled_incidents(memory, settled) + later_incidents(memory, settled)
 

@@ -80,7 +80,8 @@ class Frontier:
     """Draws the chart of the lab in one size. The points are policies of the `advice`, and
     strategies of agent frameworks from `marks`.
 
-    Policies that hold too few facts or cost too much for the scale are left out.
+    Points that cost too much for the scale are left out, and so are policies that hold too few
+    facts. Today's policy and sending everything are always drawn.
     """
 
     def __init__(

@@ -1,4 +1,6 @@
-"""Tables of the lab. They have only numbers, which can be computed again."""
+"""Tables of the lab. They have numbers, which can be computed again, and names of policies, but no
+text of messages.
+"""
 
 from __future__ import annotations
 

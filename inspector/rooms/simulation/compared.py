@@ -31,6 +31,7 @@ from inspector.shell.advice import AdviceCard
 
 USER_REPEATED, CALL_REPEATED = IncidentKind.USER_REPEATED, IncidentKind.CALL_REPEATED
 LISTED = 12
+NO_LIMIT = "no limit"  # keeps the phrase
 STYLES = ("p-a", "p-b", "p-c", "p-d")
 COLUMNS_MAX = 400
 HEIGHT = 100
@@ -219,16 +220,17 @@ class ComparePage:
     @property
     def answer(self) -> tuple[str, str]:
         """A sentence in two parts about the searched phrase, such as "A limit of 30 messages or 800
-        tokens" and "still holds “order 7” at …". The first part has, for each kind of policy, the
-        smallest limit that keeps the phrase.
+        tokens" and "still holds “order 7” at …". The first part has the smallest limit of each
+        compared policy that keeps the phrase, or "No limit" if none does.
 
-        Both parts are "" without a searched phrase, or if no such limit is known.
+        Both parts are "" if no message has the phrase, or if it is unknown which limits keep it.
         """
         kept = [each.keeps for each in self.policies if each.keeps]
         if not (self.phrase and self.found.sought.mentions and kept):
             return "", ""
-        limits = " or ".join(dict.fromkeys(kept))
-        return f"A limit of {limits}", f"still holds “{self.phrase}” at {self.place}."
+        limits = " or ".join(each for each in dict.fromkeys(kept) if each != NO_LIMIT)
+        which = f"A limit of {limits}" if limits else "No limit"
+        return which, f"still holds “{self.phrase}” at {self.place}."
 
     @property
     def offer(self) -> str:
@@ -459,7 +461,7 @@ def _keeps(each: Replay, followed: PhraseFate) -> str:
     if each.policy is None or keeping is None:
         return ""
     if keeping.limit is None:
-        return "no limit"
+        return NO_LIMIT
     about = "about " if keeping.tried_every > 1 else ""
     return f"{about}{in_unit(keeping.limit, each.policy)}"
 

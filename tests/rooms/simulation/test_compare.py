@@ -361,6 +361,13 @@ def test_a_system_message_holds_a_phrase_while_others_leave(operator_client, db)
     assert "<b>A limit of 1 message</b> still holds “A-1182” at #7." in html.decode()
 
 
+def test_no_limit_holds_a_phrase_of_a_replaced_system_message(operator_client, db):
+    said = [SystemMessage("Order ZX-9911"), UserMessage("hi"), SystemMessage("Be kind.")]
+    create_and_add("m", MessageWindow(3), [*said, *numbered(3)])
+    html = operator_client.get("/c/m/compare/?policy=message_window:3&phrase=ZX-9911").content
+    assert "<b>No limit</b> still holds “ZX-9911” at #6." in html.decode()
+
+
 @pytest.mark.parametrize("form", ["csv", "json"])
 def test_numbers_are_sent_as_a_file(page, operator_client, form):
     answer = operator_client.get(f"{PAGE}{POLICIES}&as={form}")
