@@ -275,7 +275,7 @@ class Step(PolicyColumns):
     )
     note = models.CharField(max_length=255, blank=True)
     commitment = models.BinaryField(
-        null=True, help_text="of the new labels, or of what a redaction left"
+        null=True, help_text="the digest of the new labels, or of what a redaction left"
     )
     digest = models.BinaryField(help_text="of the step before and of all that it wrote")
 

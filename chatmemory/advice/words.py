@@ -178,8 +178,8 @@ def cause_words(advice: Advice, provider: str = "", least: int = 0) -> str:
         return ""
     if least and 2 * found.short > found.calls:
         return (
-            f"{found.short:,} of {found.calls:,} prompts have fewer than {least:,} tokens, so "
-            f"{provider or 'the provider'} caches none of them"
+            f"{provider or 'the provider'} makes only cached prompts cheaper, from {least:,} "
+            f"tokens on, and {found.short:,} of {found.calls:,} prompts are shorter"
         )
     if 2 * found.changed > found.calls:
         return f"{found.changed:,} of {found.calls:,} prompts do not begin with the previous prompt"

@@ -345,7 +345,7 @@ class FindingSerializer(Json):
         help_text="The text that the provider's error has, or one like it."
     )
     repairs = serializers.ListField(
-        child=serializers.CharField(), help_text="The repairs that would correct it: see `repair`."
+        child=serializers.CharField(), help_text="The kinds of repairs that would correct it."
     )
     source = serializers.URLField(  # type: ignore[assignment]  # the name of a field hides an attribute of the class
         help_text="The URL of the rule's source."

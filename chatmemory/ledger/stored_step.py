@@ -177,7 +177,7 @@ class StoredStep:
         """
         chosen = next((each for each in self.window if each.seq == self.step.seq), None)
         if chosen is None:
-            raise Contradicted(self.step, f"pins #{self.step.seq}, which was not in the window")
+            raise Contradicted(self.step, f"pins #{self.step.seq}, which was not in memory")
         transition = set_pinned(self.window, chosen, self.policy, self.step.kind == Step.Kind.PIN)
         moved = {eviction.entry for eviction in transition.evictions}
         seqs = {entry.seq for entry in moved}

@@ -553,7 +553,8 @@ class Migration(migrations.Migration):
                 (
                     "commitment",
                     models.BinaryField(
-                        help_text="of the new labels, or of what a redaction left", null=True
+                        help_text="the digest of the new labels, or of what a redaction left",
+                        null=True,
                     ),
                 ),
                 (

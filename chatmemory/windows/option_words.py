@@ -19,7 +19,7 @@ def option_words(policy: Policy | None) -> list[str]:
         "keeping oversized messages": policy.keeps_newest,
         "leaving out interrupted tool calls": policy.recovers,
         "only measured": policy.meters_only,
-        "system message first": policy.always_keep_system_message_first,
+        "system message kept first": policy.always_keep_system_message_first,
         "system message free": policy.free_system,
         f"indexing up to {policy.indexed_terms:,} terms of what left": policy.indexed_terms > 0,
     }

@@ -115,8 +115,8 @@ def test_a_step_that_changes_only_an_option_or_the_estimator_names_it(db):
         services.change("m", policy=policy)
     assert [captions.caption(change).event for change in stored_changes("m")[1:]] == [
         "The policy became Token window 400, counted as gpt-4",
-        "The policy became Token window 400, system message first",
-        "The policy became Token window 400, no longer system message first",
+        "The policy became Token window 400, system message kept first",
+        "The policy became Token window 400, no longer system message kept first",
         "The policy became Token window 400, only measured",
         "The policy became Token window 400, only measured, oversized evict",
     ]

@@ -76,7 +76,7 @@ class IncidentSerializer(Json):
         "message asked.",
     )
     facts = ForgottenFactSerializer(
-        many=True, help_text="The repeated facts, the best known first."
+        many=True, help_text="The repeated facts, the most recognizable first."
     )
     tool = serializers.CharField(
         required=False,

@@ -99,8 +99,8 @@ class EvidenceCard:
         """
         if self._level is Level.TOLD:
             return (
-                "Which terms are rare is not known yet: "
-                f"that needs {CORPUS} conversations with a summary."
+                "All exact terms are counted. Rare terms are known from "
+                f"{CORPUS} conversations with a summary on."
             )
         needed, held = len(self._terms.needed(Level.TOLD)), self._terms.held(Level.TOLD)
         terms = wording.counted(needed, "term")

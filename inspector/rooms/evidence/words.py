@@ -16,7 +16,7 @@ from inspector.rooms.evidence.reads import ShownIncident, UnseenUses
 _BACK = {
     ReturnedBy.TOOL: "fetched again",
     ReturnedBy.USER: "repeated by the user",
-    ReturnedBy.UNKNOWN: "no recorded mention",
+    ReturnedBy.UNKNOWN: "no recorded mention in between",
 }
 
 

@@ -331,7 +331,7 @@ class ComparePage:
             yield self._costs()
         note = "prompts that do not start with the previous prompt"
         yield ranked("Prompts with a changed prefix", note, lambda p: p.prompts.breaks)
-        note = "sent before, but no longer in the shared prefix"
+        note = "in the previous prompt too, but after the first difference"
         yield ranked("Tokens resent after a prefix change", note, lambda p: p.prompts.again)
         prompts = [each.prompts for each in policies]
         shares = [wording.percent(each.reusable, each.tokens) or "no prompts" for each in prompts]

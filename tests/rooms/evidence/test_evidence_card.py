@@ -32,7 +32,7 @@ def test_it_tells_what_was_needed_held_and_lost(compacted, operator_client):
     for part in (
         "Why? What did the summary lose? #1 to #3 became one summary. ",
         "Of 3 exact terms that the assistant was given and needed so far, the summary holds 1.",
-        "Which terms are rare is not known yet: that needs 5 conversations with a summary.",
+        "All exact terms are counted. Rare terms are known from 5 conversations with a summary on.",
         "summary alone 1 summary + 10 terms 3 summary + 25 terms 3 summary + 50 terms 3",
         "summary + 100 terms 3 last 10,000 tok instead 3",
         "A-1182 repeated by the user said in #2 · again in #5 · used in #7",

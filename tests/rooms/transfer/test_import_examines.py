@@ -101,15 +101,17 @@ def imported(client, chats: Path) -> str:
 
 def test_the_page_shows_how_far_the_import_is_examined(operator_client, chats):
     page = imported(operator_client, chats)
-    assert "0 of 3 conversations examined" in page
+    assert "0 of 3 conversations checked for problems" in page
     address = "/import/examined/?begin=chats-"
     assert f'hx-get="{address}"' in page
     services.keep("chats-1")
-    assert "1 of 3 conversations examined" in operator_client.get(address).content.decode()
+    assert (
+        "1 of 3 conversations checked for problems" in operator_client.get(address).content.decode()
+    )
     for each in ("chats-0", "chats-2"):
         services.keep(each)
     part = operator_client.get(address).content.decode()
-    assert "3 of 3 conversations examined" in part
+    assert "3 of 3 conversations checked for problems" in part
     assert "hx-get" not in part  # it asks no more
     assert "<progress" not in part
 
@@ -118,7 +120,9 @@ def test_while_the_file_is_stored_the_page_asks_by_the_name_of_the_file(operator
     asked = "/import/examined/?begin=&file=chats.json"
     assert "examined" not in operator_client.get(asked).content.decode().partition("<span>")[2]
     imported(operator_client, chats)
-    assert "0 of 3 conversations examined" in operator_client.get(asked).content.decode()
+    assert (
+        "0 of 3 conversations checked for problems" in operator_client.get(asked).content.decode()
+    )
     named = operator_client.get("/import/examined/?begin=other-&file=chats.json")
     assert "<span>" not in named.content.decode()
 
