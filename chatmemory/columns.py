@@ -10,8 +10,8 @@ digests, simulations, the API and the rows for templates. Besides, a new column 
 and a change of a template. Then write the golden pages (stored pages of the tests) and the examples
 of the API again.
 
-Columns of `Message`, `Stay` and `Step` can be declared. Most of their columns are older and have no
-declaration: the module `inserted` writes them, and `reading.rows` reads them.
+Columns of `Message`, `Stay` and `Step` can be declared. Most of their columns have no declaration:
+the module `inserted` writes these columns, and `reading.rows` reads them.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def with_columns(model: type[Model], only_shown: bool = False) -> Callable[[type
 def fill_in(
     row: object, model: type[Model], source: object, known: Mapping[str, object] | None = None
 ) -> None:
-    """Set the declared columns of a new row. A value is taken from `known`, or if it is not there,
+    """Set the declared columns of a new row. A value is taken from `known` or, if it is not there,
     computed from `source` (see `Column.of`).
     """
     for name, column in columns_of(model).items():

@@ -243,8 +243,8 @@ def check_transactions_are_short(**_: object) -> list[Caution]:
 
 
 def check_sessions_are_kept(**_: object) -> list[Error]:
-    """Check that PostgreSQL connections do not share a session, as they do behind PgBouncer in
-    transaction mode. This is a system check of Django.
+    """Check that PostgreSQL connections do not share a session. Behind PgBouncer in transaction
+    mode, they share one. This is a system check of Django.
 
     In a shared session, queries lose their server-side cursors, and live pages lose the
     notifications of changes (LISTEN). A database that is down passes the check.

@@ -215,7 +215,7 @@ class CorruptRow(ChatMemoryError):
 class UnreadableTranscript(InvalidValue):
     """A transcript breaks the rules of its format.
 
-    `index` is the position of the message from 0, or -1 for the transcript as a whole.
+    `index` is the position of the unreadable message, from 0, or -1 for the transcript as a whole.
     """
 
     def __init__(self, index: int, why: str) -> None:

@@ -3,7 +3,8 @@ r"""Regular expressions for texts from outside, such as messages, file names and
 While a regular expression runs, the process answers no other request. The time of a search must
 therefore not grow with the square of the text's length. There are two ways to avoid this:
 
-- A left boundary such as `(?<![\w-])` prevents a search from each character of a long word.
+- A left boundary such as `(?<![\w-])` keeps a search from starting at each character of a long
+  word.
 - A possessive quantifier such as `\w*+` never tries a shorter match.
 
 Each pattern is declared by `declared_pattern`. tests/growth/test_patterns.py runs all declared
@@ -23,7 +24,7 @@ class Declared(NamedTuple):
     """A declared regular expression, for texts of at most `most` characters.
 
     A pattern that is built at run time, such as from the words of a setting, has a `family` name.
-    `DECLARED` keeps only the newest pattern of a family. For all other patterns, `family` is empty.
+    For any other pattern, `family` is empty. `DECLARED` keeps only the newest pattern of a family.
     """
 
     pattern: re.Pattern[str] | re.Pattern[bytes]

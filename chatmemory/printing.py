@@ -42,8 +42,8 @@ class Printer:
 
     @property
     def code(self) -> int:
-        """The exit status of a command, unless its report found a problem: 3 if something could not
-        be read, else 0.
+        """The exit status of a command whose report found no problem: 3 if something could not be
+        read, else 0.
         """
         return LEFT_OUT if self._left_out else 0
 

@@ -36,8 +36,8 @@ def announce_rebuilds(
     stdout: TextIO | None = None,
     **_: object,
 ) -> None:
-    """Print which large tables of a SQLite database the planned migrations will copy, with their
-    numbers of rows.
+    """Print which large tables of a SQLite database the planned migrations will copy, with the
+    number of rows of each table.
     """
     if stdout is None or connections[using].vendor != "sqlite":
         return

@@ -56,8 +56,8 @@ def has_accounts(using: str, apps: Apps) -> bool:
 def make_groups(using: str, apps: Apps = installed, **_: object) -> None:
     """Create a group of users for each role, such as "Viewers", in a database with accounts.
 
-    Permissions that somebody added to a group stay. An existing group of this name that has no
-    permission of chatmemory belongs to the project, and is not changed.
+    Permissions that somebody added to a group stay. An existing group with the same name as a
+    role's group, but without permissions of chatmemory, belongs to the project. It is not changed.
     """
     from django.contrib.auth.management import create_permissions
 

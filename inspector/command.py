@@ -35,8 +35,8 @@ class Named(NamedTuple):
 
     - `command` is the command's name in manage.py, such as "list_memories" for `chatmemory list`.
     - `words` says what the command does.
-    - `folder` is set if the command can report on files without a database. It is the folder inside
-      the package chatmemory that has the report, such as "reports"; otherwise "".
+    - `folder` is the folder inside the package chatmemory with the command's report on files, such
+      as "reports". "" for a command without a report on files.
     """
 
     command: str

@@ -35,7 +35,7 @@ def is_own(request: HttpRequest) -> bool:
     this is True for every request.
 
     A URL without a route counts if it begins with the path at which the pages or the API are
-    mounted. The path `/` does not count.
+    mounted, unless this path is `/`.
     """
     if inspector_configuration().WHOLE_SITE:
         return True

@@ -90,7 +90,7 @@ def process_rates() -> Rates:
 
 @cache
 def shared_rates() -> Rates:
-    """Return the object that counts requests in CACHES["chatmemory"], or if that is not set, in
+    """Return the object that counts requests in CACHES["chatmemory"] or, if that is not set, in
     CACHES["default"].
 
     All calls return the same object, so that all requests share one connection to the cache.
@@ -120,8 +120,9 @@ def check_requests_are_counted(**_: object) -> list[Caution]:
 class SharedThrottle(SimpleRateThrottle):
     """Base class of REST framework throttles that count requests in the shared cache.
 
-    The rate, such as `100/minute`, comes from REST framework's setting DEFAULT_THROTTLE_RATES. The
-    value of `scope` is its key there. If the setting lacks this key, the rate is `default`.
+    The rate, such as `100/minute`, comes from REST framework's setting DEFAULT_THROTTLE_RATES. In
+    this setting, the key of the rate is the value of `scope`. If the setting lacks this key, the
+    rate is `default`.
 
     - `num_requests`: the number of requests allowed in a period, such as 100. None means that all
       requests are allowed.

@@ -92,8 +92,8 @@ def advise_groups(
 ) -> tuple[Advice, dict[str, Advice]]:
     """Return the advice for all conversations together, and the advice for each group by its name.
 
-    The verdict GROUPS_DIFFER means that a group gets different advice from all conversations
-    together. The advice for all conversations then has no advised policy.
+    The verdict GROUPS_DIFFER means that the advice for a group differs from the advice for all
+    conversations together. In this case, the advice for all conversations has no advised policy.
     """
     groups: dict[str, list[Measured]] = {}
     for each in measured:

@@ -22,11 +22,11 @@ def known_figures(each: Measured) -> Figures:
 
 
 def is_of_first_half(id: str) -> bool:
-    """Return whether a conversation is in the first of the two halves in which an advice is
-    checked.
+    """Return whether a conversation is in the first of two halves. An advice is checked in each
+    half.
 
-    This depends only on a hash of the id, so a conversation never changes its half. The halves may
-    differ in size.
+    The half depends only on a hash of the id, so a conversation never changes its half. The halves
+    may differ in size.
     """
     return hashlib.sha256(id.encode()).digest()[0] < 128
 

@@ -74,7 +74,8 @@ class Verdict(StrEnum):
     - REFUSED: a provider would reject the current windows.
     - TOO_FEW: no conversation could be counted.
     - DOES_NOT_FIT: no option both fits the model and holds enough facts.
-    - GROUPS_DIFFER: a group of conversations gets different advice from all conversations together.
+    - GROUPS_DIFFER: the advice for a group of conversations differs from the advice for all
+      conversations together.
     """
 
     KEEP = "keep"
@@ -291,8 +292,8 @@ class Advice:
       policy in force.
     - `today`: the policy in force as an option, or None if not measured.
     - `everything`: sending everything as an option, or None if not measured.
-    - `options`: the tried windows, cheapest first. Windows that are too small for the largest turn
-      are left out. So are windows that hold none of the needed facts.
+    - `options`: the tried windows, cheapest first. Windows that are too small for the largest turn,
+      or that hold none of the needed facts, are left out.
     - `dominated`: how many of the `options` are worse than another option (see `Option.dominates`).
     - `others`: at most three further options to show beside `pick`.
     - `prompts`: figures of the prompts, such as the longest.
@@ -343,7 +344,7 @@ class Advice:
     def recommended(self) -> str | None:
         """The advised policy as text, such as `token_window:4000` or `everything`.
 
-        None if no policy is advised, or if each conversation is to keep its own.
+        None if no policy is advised, or if each conversation is to keep its own policy.
         """
         return self.pick.text if self.pick and not self.pick.mixed else None
 

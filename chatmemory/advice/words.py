@@ -87,7 +87,8 @@ def cost_name(prices: Prices) -> str:
 
 
 def effect_words(today: Option | None, option: Option, prices: Prices) -> str:
-    """Return as text how an option would change the figures of the policy in force, `today`.
+    """Return as text how the figures would change if an option replaced `today`, the policy in
+    force.
 
     An example is `facts held: 24 → 25 of 25; relative cost: 1.43 → 1.00`. If `today` is None,
     return the figures of the option alone.

@@ -88,7 +88,7 @@ class StrictJSONParser(BaseParser):
     """Parses JSON strictly. Raises ParseError for invalid JSON, NaN, huge numbers, deep nesting,
     and an object that has a property twice. Raises UnsupportedMediaType for a compressed body.
 
-    Messages, and lists within lists, are not checked for repeated properties.
+    Messages, and objects in lists within lists, are not checked for repeated properties.
     """
 
     media_type = "application/json"

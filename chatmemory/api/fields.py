@@ -259,7 +259,9 @@ class MessagesField(serializers.Field):  # type: ignore[type-arg]  # not generic
 
 
 class MessagesFieldSchema(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call]  # drf-spectacular has no types here
-    """Describes a MessagesField in the OpenAPI document, including how many messages it allows."""
+    """Describes a MessagesField in the OpenAPI document, including how many messages the field
+    allows.
+    """
 
     target_class = MessagesField
 
@@ -311,8 +313,8 @@ def read_messages(
     `messages[2]`.
 
     `setting` names the setting of CHATMEMORY that limits the number of messages in a request.
-    Raises InvalidField for more messages. `before` is the number of messages in earlier lists of
-    the same request.
+    `before` is the number of messages in earlier lists of the same request, which count, too.
+    Raises InvalidField for more messages.
     """
     most = getattr(configuration(), setting)
     if isinstance(values, list) and before + len(values) > most:

@@ -6,8 +6,9 @@ Follows the IETF draft (draft-ietf-httpapi-idempotency-key-header):
 - A repeated request gets 409 while the first request is in progress.
 - A request that failed changed nothing, so its key may be used again.
 
-A redaction or deletion of the conversation erases the stored response (see `ledger.erasure`). Any
-later request to that conversation with the same key gets 410.
+A redaction of a message, or the deletion of the conversation, erases the stored responses of the
+conversation (see `ledger.erasure`). Any later request to that conversation with the key of an
+erased response gets 410.
 """
 
 from __future__ import annotations

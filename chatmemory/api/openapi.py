@@ -1,4 +1,4 @@
-"""Describes operations in the OpenAPI document. Also has the schemas that serializers cannot
+"""Describes operations in the OpenAPI document. Also has schemas of JSON that serializers cannot
 describe.
 
 Each schema has a name, because client generators would invent names otherwise.

@@ -104,7 +104,8 @@ def reads(
     - `response`: the schema or serializer of the response.
     - `name`: the operation id.
     - `body` or `query`: the class that checks the request's body or its query parameters.
-    - `refusals`: error statuses of this handler that are not among the common ones, such as 409.
+    - `refusals`: error statuses, such as 409, that this handler has in addition to the common error
+      statuses.
     - `is_conditional`: whether the document has If-None-Match and the status 304. The handler
       itself must answer 304.
     """

@@ -337,8 +337,8 @@ def read_body(shape: Shape, request: Request) -> Parameters:
     invalid value.
 
     The body is checked only once per request: later calls return the same values. Lists of messages
-    in the values (`messages`, `conversations`) are emptied to save memory. Use the values that were
-    made from these lists, such as `sent`.
+    in the values (`messages`, `conversations`) are emptied to use less RAM. Use the values that
+    were made from these lists, such as `sent`.
     """
     body: Parameters | None = getattr(request, "checked_body", None)
     if body is None:

@@ -215,7 +215,7 @@ class HistorySerializer(Json):
 
 
 class QuoteSerializer(Json):
-    """A message that a search of the history found, with a quote around the match."""
+    """A message that a search of the history found, with the text around the match."""
 
     number = serializers.IntegerField(help_text="The seq of the message.")
     role = serializers.CharField(help_text=f"One of {', '.join(ROLES.values())}.")

@@ -49,8 +49,8 @@ class Cause:
     other: str = ""
 
     def sentence_for(self, is_conditional: bool) -> str:
-        """Return the sentence for a change in the past, or if `is_conditional`, for a simulated
-        change.
+        """Return the sentence for a simulated change if `is_conditional`, else for a change in the
+        past.
         """
         return (is_conditional and self.conditional) or self.sentence
 
@@ -370,8 +370,8 @@ def why_no_fit(change: ChangeResult, message: Eviction) -> str:
     """Return why an added message did not fit, as a sentence with a sum: `With the system message,
     #5 needs 905 of 800 tokens.`
 
-    `message` is the eviction of the message, which left in the step that added it. Returns "" if
-    the policy is not installed.
+    `message` is the eviction of this message, in the step that added the message. Returns "" if the
+    policy is not installed.
     """
     policy, name = change.policy, named(message.seq)
     remaining = change.after.without(change.pinned)

@@ -1,5 +1,5 @@
-"""Words for interrupted tool calls: calls whose results are missing or have other tool call IDs.
-The policy hides these calls from the model.
+"""Words for interrupted tool calls: calls whose results are missing, or have other tool call IDs
+than the calls. The policy hides these calls from the model.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ LISTED_CALLS = 3
 
 def state_of(call: InterruptedCall) -> str:
     """Return the state of an interrupted tool call. This is `waiting for results` if no message
-    follows the call and its results, else `interrupted: 1 of 2 results came`.
+    follows the call and the results that have come, else `interrupted: 1 of 2 results came`.
     """
     return "waiting for results" if call.is_last else f"interrupted: {results_of(call)}"
 

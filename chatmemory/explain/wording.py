@@ -166,8 +166,8 @@ def policy_words(policy: Policy | None, before: Policy | None = None) -> str:
     """Return a policy with its limit and options: `Token window 1,000, trimmed to 60 % when full`.
     For None, return `the client’s own, so the client decides what memory holds`.
 
-    If the previous policy `before` is given, the changes follow. An option that only `before` has
-    becomes `no longer …`. A changed estimator is also named.
+    If the previous policy `before` is given, changes that this text does not show are appended. An
+    option that only `before` has becomes `no longer …`. A changed estimator is also named.
     """
     if policy is None:
         return "the client’s own, so the client decides what memory holds"

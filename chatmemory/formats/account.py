@@ -196,8 +196,8 @@ class Account(Sequence[JsonValue]):
 
         - A property with such words is one loss.
         - If no message was read from a record, and `content_of` finds no words in it, the whole
-          record is searched. It is at most one loss. This search leaves out the types of records
-          that `kinds` lists as having no words.
+          record is searched. The record is then at most one loss. This search leaves out the types
+          of records that `kinds` lists as having no words.
         - Records that were refused, already reported, or left to another account are skipped.
 
         `content_of` and `kinds` are fields of `Format`.

@@ -4,7 +4,7 @@ A block is an object with one property, whose name is the kind of the block: `{"
 `{"toolUse": {…}}`. Source of the shapes: Amazon Bedrock's API reference, Converse, ContentBlock.
 
 - An item of `messages` from the user may have tool results. Each tool result becomes a message, and
-  the text of the item another message.
+  the text of the item becomes another message.
 - A tool result has text, JSON or media. A `json` block is read as text, and is written as a `json`
   block again. All other texts are written as `text` blocks, even if the text is JSON.
 - Reasoning is written only with the model's signature. Reasoning without a signature is a loss.

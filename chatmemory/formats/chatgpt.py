@@ -6,7 +6,8 @@
 - A message of the model whose `recipient` is a tool is a tool call. If the call runs code, the code
   is its only argument.
 - Thoughts belong to the answer after them.
-- Nodes that the page hides are read if they have text. The user's settings become a system message.
+- Nodes that ChatGPT's page hides are read if they have text. The user's settings become a system
+  message.
 
 Source of the shapes: public descriptions of the export. OpenAI does not document the export.
 """

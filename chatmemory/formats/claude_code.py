@@ -665,7 +665,7 @@ def content_of(record: JsonValue) -> JsonValue:
 
     The parts are the content of the record's message, and a text that the user typed while the
     agent worked. Properties that this module does not know are also parts. Copies of tool results
-    are left out. Returns None for a record with neither a message nor such a text.
+    are left out. Returns None for a record with neither a message nor a text that the user typed.
     """
     if record.get("type") in SPEAKERS:
         return [_OF_A_MESSAGE.without(record.get("message")), _BESIDE.without(record, "message")]

@@ -75,7 +75,7 @@ def find(value: JsonValue) -> RawTranscript | None:
     """Return the records of a file, or None if the file is in another format.
 
     The file has a list of records. The first version of Codex wrote an object with the properties
-    `session` and `items` instead. Then the session and each item are the records.
+    `session` and `items` instead. In that case, the records are the session and the items.
     """
     if isinstance(value, dict) and dict_in(value, "session") and list_in(value, "items"):
         value = [value["session"], *value["items"]]
@@ -512,8 +512,9 @@ def content_of(record: JsonValue) -> JsonValue:
     are reported as lost if no message has them.
 
     The parts are the record's item, the texts that an event copies, a system prompt, and properties
-    that this module does not know. Returns None if no such part is known. Returns `NOTHING` for an
-    event that only copies a tool call and its result, so that the event is not searched.
+    that this module does not know. Returns None if this module does not know where the record has
+    words. Returns `NOTHING` for an event that only copies a tool call and its result, so that the
+    event is not searched.
     """
     item = _item_in(record)
     if "payload" not in record or item is not None:

@@ -108,7 +108,7 @@ _BESIDE = Beside(
 
 def content_of(record: JsonValue) -> JsonValue:
     """Return the parts of an event that have words of people, models or tools. Empty if events of
-    its type have no such words, None if the type is unknown. If words of these parts are in no
+    this type have no such words, and None if the type is unknown. If words of these parts are in no
     message, the words are reported as lost.
     """
     kind = type_in(record)

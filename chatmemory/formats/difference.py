@@ -16,8 +16,8 @@ these rules:
 - An original string may have more characters around the text, such as the beginning of a data URL.
   Then the hole also has these characters, as `before` and `after`.
 - An original value replaces a written value only if the writer still writes the same value.
-- If one of the two values has a text for which there is a hole, the writer only needs to write the
-  same shape. The shape of a value is the value with "…" for each string.
+- If the original or the written value has a text for which there is a hole, the writer only needs
+  to write the same shape. The shape of a value is the value with "…" for each string.
 
 Differences are JSON values:
 
@@ -277,7 +277,7 @@ class _Difference:
 
 def applied(difference: JsonValue, written: JsonValue, texts: Texts) -> JsonValue:
     """Return the original JSON values of a message: `written`, changed by the stored `difference`.
-    If the message was edited, the result has its new texts.
+    If the message was edited, the result has the new texts.
 
     `written` has the JSON values that a writer makes of the message now. `texts` is the result of
     `sources_of`.

@@ -217,7 +217,7 @@ class Kinds:
 # Wide: authors of formats outside this project write these arguments by name.
 @dataclass(frozen=True)
 class Format:
-    """A format of conversations, as JSON or as text for people. Its fields are functions that read
+    """A format of conversations, as JSON or as text for people. Most fields are functions that read
     and write the format.
 
     A *turn* is a JSON value in the list of messages. In a session file, a turn is called a record.
@@ -258,8 +258,8 @@ class Format:
       turn are checked. To prevent this, list the type of the turn in `kinds`, or return
       `account.NOTHING` from `content_of`.
     - `kinds`: the types of records, and which types have no words.
-    - `is_whole`: whether all words of a conversation are in the turns. Then words outside the turns
-      are reported as losses, too.
+    - `is_whole`: whether all words of a conversation are in the turns. If True, words outside the
+      turns are reported as losses, too.
 
     Writing:
 

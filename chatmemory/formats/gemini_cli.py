@@ -6,8 +6,8 @@ format is only read.
 - A message that changed is written again under its id. `$set` and `$patch` change earlier records.
 - `$rewindTo` takes back a message and all messages after it.
 - A record of the type `gemini` has the model's text, thoughts and tool calls, and the tool results.
-  The text and the calls become one message if the record is older than its first call. Otherwise
-  the text becomes a message after the results.
+  The text and the calls become one message if the time of the record is before the time of its
+  first call. Otherwise the text becomes a message after the results.
 
 Source of the shapes: google-gemini/gemini-cli, packages/core/src/services/chatRecordingTypes.ts.
 """

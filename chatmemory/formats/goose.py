@@ -3,9 +3,9 @@ format is only read.
 
     {"id": …, "working_dir": …, "conversation": [{"role": …, "created": …, "content": […]}, …]}
 
-A tool call has a value, or an error if the model wrote it wrongly. A tool result has a value or an
-error, too. Source of the shape of a session: block/goose, crates/goose/src/session. The shapes of
-messages and tables are taken from programs that read them.
+A tool call has a value, or an error if the model wrote the call wrongly. A tool result has a value
+or an error, too. Source of the shape of a session: block/goose, crates/goose/src/session. The
+shapes of messages and tables are taken from programs that read them.
 """
 
 from __future__ import annotations

@@ -115,8 +115,8 @@ def unread(
 ) -> Iterator[Loss]:
     """Yield a loss for each property of `value` that is not in `read` and is not empty.
 
-    A property in `read` is a loss, too, if its name, such as "id", is for texts or numbers, and its
-    value is an object or a list with objects.
+    A property in `read` is a loss, too, if it should be a text or a number, such as "id", but is an
+    object or a list with objects.
 
     `where` is the position of the losses, and `turn` is the index of `value` in the list of
     messages.

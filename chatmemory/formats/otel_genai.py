@@ -11,7 +11,7 @@ gen_ai.system_instructions, of semantic conventions 1.37 and later.
   a tool becomes several messages: the call, its result, and the parts after it. In both cases,
   these messages are written as one message again.
 - Arguments and results may be JSON values or texts. A text such as `{"city": "Paris"}` is written
-  as an object. A text with other spaces, such as `{"city":"Paris"}`, is written as a text, so that
+  as an object. A text with other spacing, such as `{"city":"Paris"}`, is written as a text, so that
   it does not change.
 """
 

@@ -270,7 +270,7 @@ class TurnReader(Reader):
         """Return the value of `ReadMessage.joins` for `message`. The argument `joins` says whether
         this message and the previous message were read from one JSON value.
 
-        The result is `joins`, or None if the writer by default does what `joins` says. By default,
+        The result is None if `joins` is what the writer does by default, else `joins`. By default,
         the writer joins two tool results in a row, and no other messages.
         """
         last = self.messages[-1].message if self.messages else None

@@ -11,7 +11,5 @@ from chatmemory.messages.json_values import JsonValue
 
 
 def records_in(value: JsonValue) -> Sequence[JsonValue]:
-    """Return the records of a value: the value if it is a list, else a list with this one
-    record.
-    """
+    """Return the records of a value: the value if it is a list, else a list with only the value."""
     return value if is_list(value) else [value]

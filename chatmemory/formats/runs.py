@@ -1,7 +1,7 @@
 """Finds runs among model calls. A run is a series of calls that belong to one conversation.
 
-The request of a call has all messages so far. The next call of the run begins with the same
-messages and the answer.
+The request of a call has all messages so far. The request of the run's next call begins with these
+messages, followed by the model's answer.
 
 Messages are compared without the details that a client may change when it sends a message back.
 These details are thinking, attributes, call ids, tool names of results, the JSON spelling of
@@ -63,7 +63,7 @@ def new_places(
     the run's last call. A call belongs to the run in three cases:
 
     - `sent` begins with all messages of `known`. The last message of `known`, an answer, may differ
-      if at least two messages before it are equal and `sent` has more messages.
+      if at least two messages before it are equal and `sent` has more messages than `known`.
     - `known` begins with all messages of `sent`, such as when a request is repeated.
     - The conversation was compacted: `sent` has the last messages of `known` after a summary or a
       shortened beginning. New messages may follow them. At least `in_common` messages must be in
@@ -110,8 +110,8 @@ class Runs:
     """The runs that were found so far. A run is a series of model calls of one conversation. Each
     run is stored as the digests of the messages in its last call.
 
-    `find` compares a call only with runs of which one of the last two messages is in the call (see
-    `ends`). With the constructor's argument `all_alike`, for the calls of one session, `find`
+    `find` compares a call with a run only if one of the run's last two messages is in the call (see
+    `ends`). The constructor's argument `all_alike` is for the calls of one session: `find` then
     compares a call with the 20 newest runs.
     """
 

@@ -3,8 +3,8 @@
 - The roles are user, ai, system, call and result, in upper or lower case. A line without a role
   continues the message before it.
 - `call: find({"id": 7})` is a tool call.
-- A result answers the oldest tool call without a result since the last user message. It gets the
-  tool name of that call.
+- Of the tool calls after the last user message, a result answers the first that has no result yet.
+  The result gets the tool name of that call.
 
 A text that starts with a bracket is read as JSON, in one of the formats of transcripts.
 """

@@ -119,8 +119,8 @@ class SessionReader(ABC):
         """Record that `what`, such as "messages without content", was lost `times` times in the
         current record.
 
-        Unlike after `miss` alone, the words of the record are still checked: words that are in no
-        message are reported as lost, too.
+        Use `lack` instead of `miss` if the words of the record must still be checked. Words that
+        are in no message are then reported as lost, too.
         """
         if times:
             self.account_for_record()
@@ -203,7 +203,7 @@ def branch_of(
     - `read_way`: returns the messages of the branch. It is called with a new `Account` of all
       records.
     - `own`: the indexes of the records that only the branch has.
-    - `main`: the conversation from which the session branches.
+    - `main`: the session's main conversation.
     - `format`: the format of the session, which tells where a record has words.
     """
     account = Account(outer)

@@ -1,7 +1,7 @@
 """Reads trees of messages, as chat sites store them: each message names its parent.
 
-An edited question, and a regenerated answer, is another child of the same message. The conversation
-is the path to the message that the site shows last. Every other path is a branch.
+An edited question, or a regenerated answer, is another child of the original's parent. The
+conversation is the path to the message that the site shows last. Every other path is a branch.
 """
 
 from __future__ import annotations

@@ -71,7 +71,8 @@ class ChatMemoryCapability(AbstractCapability[AgentType]):
       stored, and sent back to the provider.
     - A tool result is added even if the messages of the run lack it, as with `run_stream`.
     - When a run has its final result, each tool call without a result gets a result that closes it.
-      Calls stay open if they wait for approval, or for a result from outside the run.
+      Before that, calls stay open, such as calls that wait for approval or for a result from
+      outside the run.
     - The history of a conversation comes from its memory. A run's `message_history` is neither
       added nor shown to the model. It is used to resume a run that waited for approval.
     - System prompts and instructions are the agent's own, and not part of the memory.

@@ -172,7 +172,7 @@ def summarized(recorder: Recorder, summary: str, plan: SummaryPlan, words: Words
     """Return the transition that replaces messages of the recorder's window by this summary.
 
     `plan` says which messages are replaced, and how many exact terms may be appended to the
-    summary. `words` are the settings that add to the rules for exact terms.
+    summary. `words` are the project's additions to the rules for exact terms.
 
     Raises MessageNotFound, InvalidMessage, MessageTooLarge, NotCompactable.
     """

@@ -53,8 +53,8 @@ class ChangeResult:
       higher seq are new messages.
     - `policy`: the policy in force after the change; None if there is none.
     - `policy_before`: for an add, the policy that trims the window before the message is appended.
-      `policy` trims the window afterwards, because LangChain4j reads its limit twice. None if a
-      client decided, or if nothing changed.
+      None if a client decided, or if nothing changed. `policy` trims the window afterwards, because
+      LangChain4j reads its limit twice.
     - `replaced`: the previous policy, for a step that changed the policy and was read from the
       ledger. None if it is unknown, and for any other change.
     - `pinned`: the totals of the pinned messages, if an added message left at once for lack of
@@ -96,8 +96,8 @@ class ChangeResult:
 
     @cached_property
     def misfit(self) -> Eviction | None:
-        """The eviction of an added message that left in the same step, because it did not fit. None
-        if there is no such message.
+        """The eviction of an added message that left in the same step, because it was too large to
+        stay. None if there is no such message.
         """
         return next((each for each in self.evicted if each.misfit), None)
 

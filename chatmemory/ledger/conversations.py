@@ -76,8 +76,8 @@ def change(
     - `policy`: the new policy; None keeps the current policy. A lower limit evicts nothing at once.
       Messages over the limit are hidden from the model, and the next add evicts them. If the limit
       is raised before that add, they are shown again (LangChain4j trims on reading).
-    - `labels`: all new labels; None keeps the current labels. The label that identifies an import
-      always stays.
+    - `labels`: the labels that replace all current labels; None keeps the current labels. The label
+      that identifies an import always stays.
     - `recount`: the window, counted by the new policy's estimator. Without `recount`, the window is
       counted before the lock.
 

@@ -1,7 +1,7 @@
 """Leaves a term out of the index, or lists the term again.
 
 The index is the message in memory that lists terms of evicted messages. Leaving out a term and
-listing it again are steps, in which a new index replaces the index. Later indexes leave out the
+listing it again are steps, in which a new index replaces the old index. Later indexes leave out the
 same terms, until the index leaves memory.
 """
 
@@ -21,8 +21,8 @@ def leave_out_term(
 ) -> ChangeResult | None:
     """Leave a term out of the index, the message in memory that lists terms of evicted messages.
 
-    A new index without the term replaces the index, and later indexes leave the term out, too. If
-    no term is left, the index leaves memory. Returns None if the term is already left out.
+    A new index without the term replaces the old index, and later indexes leave the term out, too.
+    If no term is left, the index leaves memory. Returns None if the term is already left out.
 
     Raises InvalidValue if the index does not have the term, or if the policy makes no index. Raises
     MemoryNotFound, VersionConflict.

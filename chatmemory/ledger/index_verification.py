@@ -37,8 +37,8 @@ def left_for(entry: Entry, before: Sequence[tuple[str, list[Entry]]]) -> list[En
 
     `before` has the last two steps before the index, the newest first. Each is a pair: the kind of
     the step, and the messages that the step evicted. The evicted messages of the newest step are
-    returned. Tool results that the older step cleared come before them, if `Index.of` has their
-    seqs.
+    returned. Tool results that the older step cleared come before them, if the field `of` of the
+    index has their seqs.
     """
     index = index_of(entry.message)
     of = sorted(index.of) if index else []

@@ -7,11 +7,12 @@ past windows are read from the same rows. Ranks are far apart, to leave room for
 - A stay at the beginning has the lowest rank minus RANK_SPACING.
 - An inserted stay has a rank between the ranks of its neighbors.
 
-Two columns of the conversation's row have the number of a stay:
+Two columns of the conversation's row have the number of a stay. Pinned messages and a leading
+system message do not count for these columns:
 
-- `oldest`: no message of the window has a stay with a lower number, except pinned messages and a
-  leading system message. So a query for a past window reads few other rows.
-- `ordered_from`: all stays with higher numbers are in the order of their ranks.
+- `oldest`: no message of the window has a stay with a lower number. So a query for a past window
+  reads few other rows.
+- `ordered_from`: of two stays with higher numbers, the later stay has the higher rank.
 
 An eviction sets `oldest` to the number of the first stay in the window whose message can be
 evicted. But if this number is not above `ordered_from`, `oldest` does not change, and queries may
@@ -101,9 +102,9 @@ def rank_of_summary(transition: Transition, n: int) -> int:
     """Return the rank of a summary, whose stay gets the number `n`. Ranks order the messages of a
     window.
 
-    At the position of the first replaced message, the summary gets the rank of that message.
-    Elsewhere, it gets a rank between those of its neighbors, or at the end, the rank of an appended
-    stay. Raises NotCompactable if no rank is free between the neighbors.
+    At the position of the first replaced message, the summary gets the rank of that message. At the
+    end of the window, it gets the rank of an appended stay. Elsewhere, it gets a rank between those
+    of its neighbors. Raises NotCompactable if no rank is free between the neighbors.
     """
     ranks = [each.rank if each.n else None for each in transition.arrivals]
     place = ranks.index(None)

@@ -132,8 +132,8 @@ def is_erased(overrides: str) -> bool:
 def kept(overrides: str | None) -> str | None:
     """Return the overrides for the next stay of a message, given the overrides of its last stay.
 
-    They are returned unchanged, unless a redaction erased them. Then the result is the mark of a
-    placeholder, or None if there was no placeholder.
+    If a redaction erased the overrides, return the mark of a placeholder, or None if there was no
+    placeholder. Otherwise, return them unchanged.
     """
     if overrides is None or not is_erased(overrides):
         return overrides

@@ -50,7 +50,9 @@ def redacted(message: ChatMessage, seq: int) -> ChatMessage:
 
 
 def is_redacted(message: ChatMessage) -> bool:
-    """Return whether a message was redacted. True for its copy in a branch, too."""
+    """Return whether a message was redacted. Also True for the copy of a redacted message in a
+    branch.
+    """
     mark = TOMBSTONE.search(text_of(message))
     return mark is not None and redacted(message, int(mark[1])) == message
 

@@ -248,9 +248,9 @@ def write(
     `before` has the former values of all columns of the conversation's row. `ended` maps the number
     of a stay to the step at which the stay ends, and the reason.
 
-    The conversation's row is written after the other rows, so that its triggers find them. But on
-    PostgreSQL, `COPIED` or more new rows of one table are written after the conversation's row, by
-    COPY. Foreign keys are checked on commit.
+    The conversation's row is written after the other rows: on SQLite, a trigger on this row indexes
+    the new messages. But on PostgreSQL, `COPIED` or more new rows of one table are written after
+    the conversation's row, by COPY. Foreign keys are checked on commit.
     """
     with _given_or_new(cursor) as cursor:
         db, is_piped = cursor.db, cursor.db.vendor == "postgresql"

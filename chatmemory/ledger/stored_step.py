@@ -68,9 +68,9 @@ class StoredStep:
     - `before`: up to two previous steps, the newest first, each with the ends of the stays that it
       ended.
 
-    To save RAM, most entries have no message. Only system messages, AI messages with tool calls,
-    index messages and tool results are in their entries. A tool result has a placeholder instead of
-    its text.
+    To save RAM, most entries have no message. Only the entries of system messages, AI messages with
+    tool calls, index messages and tool results have their message. A tool result has a placeholder
+    instead of its text.
     """
 
     memory: Memory

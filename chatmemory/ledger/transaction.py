@@ -152,7 +152,7 @@ class Planned(Generic[Result]):
 
     - `change`: the function that makes the change, given a recorder.
     - `create`: a function that returns the row to insert for an unknown id.
-    - `derives`: whether the change may only be computed without the lock, because it may take long.
+    - `derives`: whether the change must be computed without the lock, because it may take long.
     - `prepared`: the change as it was computed without a lock. None if it was not computed yet.
     """
 
@@ -169,7 +169,7 @@ class Planned(Generic[Result]):
         """Write the change under the lock, and return its result.
 
         If the change is prepared and the conversation has not changed since, the prepared rows are
-        written. Otherwise the change is computed now: under the lock, or with `derives` before the
+        written. Otherwise the change is computed now: under the lock or, with `derives`, before the
         lock is taken.
 
         With `derives`, other writers can change the conversation between the computation and the
@@ -201,8 +201,8 @@ class Planned(Generic[Result]):
         raise VersionConflict(self.memory_id, memory.version, plan.prepared.before.version)
 
     def again(self) -> Planned[Result]:
-        """Return a copy of the plan in which the change is computed again, from the current state
-        of the conversation. Nothing is locked or written.
+        """Compute the change from the current state of the conversation, and return a copy of the
+        plan with the result as `prepared`. Nothing is locked or written.
 
         Raises MemoryNotFound, VersionConflict, ImportUnfinished and the exceptions of `change`.
         """

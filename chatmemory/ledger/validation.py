@@ -74,8 +74,8 @@ def check_seqs(seqs: object, name: str) -> set[int]:
 
 
 def check_actor(actor: object) -> None:
-    """Raise InvalidValue unless `actor`, the name of who makes a change, is a storable string of up
-    to 255 characters.
+    """Raise InvalidValue unless `actor`, the name of the author of a change, is a storable string
+    of up to 255 characters.
 
     A number such as 7 is refused: the database would store the text "7", which does not fit the
     digest of the step.

@@ -285,8 +285,8 @@ class StoredWindow(Window):
 def stored_window(
     memory: Memory, stays: QuerySet[Stay] | None = None, cursor: CursorWrapper | None = None
 ) -> Window:
-    """Return the current window of a conversation. With `stays`, return the past window that has
-    these stays instead.
+    """Return the current window of a conversation. With `stays`, return instead the past window
+    that has these stays.
 
     `memory` is the conversation's row. For a past window, this row must have the values of that
     time. `cursor` is the cursor of the current transaction, or None.

@@ -109,7 +109,7 @@ class Verdict:
 
 
 def verdicts(turns: Sequence[Turn]) -> tuple[Verdict, ...]:
-    """Return two verdicts about a window: what OpenAI would answer, and what Anthropic would answer
-    (the `LESSON_PROVIDERS`).
+    """Return two verdicts about a window: what OpenAI would answer, and what Anthropic would
+    answer. `LESSON_PROVIDERS` names these two providers.
     """
     return tuple(Verdict(PROVIDERS[name], findings_in(turns, name)) for name in LESSON_PROVIDERS)

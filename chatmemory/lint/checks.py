@@ -96,7 +96,7 @@ def first_user(sent: ProviderWindow) -> int | None:
 def equal_roles(sent: ProviderWindow) -> Iterator[Fault]:
     """Find two user messages, or two AI messages, that follow each other.
 
-    Two AI messages that are parts of one answer (`joins`) are no fault.
+    Two AI messages that are parts of one answer (see `Turn.joins`) are no fault.
     """
     dialogue = [turn for turn in sent.turns if turn.type is not MessageType.SYSTEM]
     for one, other in pairwise(dialogue):

@@ -74,8 +74,9 @@ def repair(
     """Repair a window so that a provider accepts it. Returns the new window, the changes that were
     made, and the remaining findings. A window without findings stays unchanged.
 
-    - If the provider takes system messages outside the list of messages, they move to the
-      beginning. In this case, only the first of several system messages with the same text stays.
+    - If the provider takes system messages outside the list of messages, they move to the beginning
+      of the window. In this case, only the first of several system messages with the same text
+      stays.
     - A tool result without a tool call, and a second result of a tool call, are left out.
     - A tool result that does not follow its tool call is moved directly after the tool call.
     - A tool call without a result gets a placeholder as its result.
@@ -97,14 +98,14 @@ def repair(
 
 def waiting_call(messages: Sequence[ChatMessage]) -> int | None:
     """Return the index of the AI message whose tool calls still wait for results at the end of a
-    window. Only tool results follow it. None if there is no such message.
+    window. Only tool results follow this message. None if there is no such message.
     """
     return waiting_turn(turns_of(messages, OPENAI))
 
 
 def waiting_turn(turns: Iterable[Turn]) -> int | None:
     """Return the index of the AI message whose tool calls still wait for results at the end of a
-    window. Only tool results follow it. None if there is no such message.
+    window. Only tool results follow this message. None if there is no such message.
 
     Each `Turn` is one message.
     """

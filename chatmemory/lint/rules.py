@@ -60,8 +60,8 @@ class Law:
       finds them.
     - `refusing`, `taking`: for the severity "conditional", regular expressions for the names of
       models that reject the window, and of models that accept the window.
-    - `sure`: the regular expression that `severity_for_any` uses instead of `refusing`; "" if
-      `severity_for_any` uses `refusing`, too.
+    - `sure`: the regular expression that `severity_for_any` uses instead of `refusing`. If `sure`
+      is "", `severity_for_any` uses `refusing`.
     """
 
     severity: Severity

@@ -1,7 +1,7 @@
 """Finds the step since which a window breaks a rule, from the steps at which messages came and
 left.
 
-Each rule names one of these functions in its field `since`. A function gets the numbers of the
+Each rule names a function of this module in its field `since`. The function gets the numbers of the
 messages at fault. It returns None if the step is uncertain.
 """
 

@@ -144,8 +144,8 @@ class Waiting:
     def take(self, result: Turn) -> bool:
         """Accept a tool result if it answers a waiting tool call. Returns whether it was accepted.
 
-        A result without an id answers the first waiting tool call that has no id either. If there
-        is none, it answers the first waiting tool call.
+        A result without an id answers the first waiting tool call that has no id either. If all
+        waiting tool calls have ids, the result answers the first of them.
         """
         id = result.answers
         if id is None and None not in self._places:

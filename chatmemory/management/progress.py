@@ -13,8 +13,8 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 def progress(
     total: int, is_quiet: bool = False, is_forced: bool = False, done: str = ""
 ) -> Iterator[Callable[[int], None]]:
-    """Show a progress bar, with the time left, while the block runs. The block gets a function that
-    advances the bar by a number of conversations.
+    """Show a progress bar, with the time left, while the `with` block runs. The block gets a
+    function that advances the bar by a number of conversations.
 
     The bar is shown only on a terminal, or anywhere if `is_forced`. With `is_quiet`, it is not
     shown. `done` is the word after the numbers, such as "examined" in "5 of 20 examined".

@@ -132,8 +132,8 @@ class ChatMemory(ABC):
             self._transact(decide for message in added for decide in self._adding(message))
 
     def set(self, messages: Iterable[ChatMessage]) -> None:
-        """Replace all messages by these. If they exceed the limit, the oldest of them are left
-        out.
+        """Replace all messages in memory by `messages`. If the new messages exceed the limit, the
+        oldest are left out.
         """
         policy = self.policy()
         arrivals = [self._entry(message) for message in message_list(messages)]
@@ -268,9 +268,9 @@ class ChatMemory(ABC):
         With `keep_last` and `keep_tokens`, a leading system message and pinned messages stay, too.
         A tool call and its results are not separated.
 
-        Up to `append_terms` exact terms that the summary lacks are appended to its text if they
-        fit. `attributes` are those of the summary message. A store with a history keeps the
-        replaced messages there.
+        Up to `append_terms` exact terms that the summary lacks are appended to its text if the
+        limit leaves room for them. `attributes` are those of the summary message. A store with a
+        history keeps the replaced messages there.
 
         Raises InvalidValue, InvalidMessage, MessageNotFound or NotCompactable, and then changes
         nothing.

@@ -52,7 +52,8 @@ class SummarizingChatMemory(TokenWindowChatMemory):
     - `keep_tokens`: the newest messages that fit into this number of tokens are not summarized. The
       default is a quarter of `max_tokens`.
     - `append_terms`: up to this number of exact terms that the summary lacks are appended to the
-      summary if they fit. With `index_terms`, the index message lists these terms instead.
+      summary if the limit leaves room for them. With `index_terms`, the index message lists these
+      terms instead.
 
     `summarize` runs outside any transaction, and only once at a time for each memory in a process.
     If `summarize` fails, the error is logged, and the added messages stay stored. If one of the

@@ -1,5 +1,5 @@
-"""Types for JSON values from outside, such as in messages, requests and files, and for objects of
-providers' libraries.
+"""Types for JSON values from outside (messages, requests, files), and for objects of providers'
+libraries.
 
 The values are `Any`, because their shape is not known. So the type checker accepts any use of them.
 """

@@ -228,8 +228,8 @@ class OpenAttributes(JsonDict):
     """An empty dictionary that marks the attributes of a message as unknown. For example, system
     messages read from LangChain4j's JSON have unknown attributes, because this JSON omits them.
 
-    When a client's list is compared with stored messages, unknown attributes match any attributes.
-    For `==`, this is an ordinary empty dictionary.
+    When a client's list of messages is compared with stored messages, unknown attributes match any
+    attributes. For `==`, this is an ordinary empty dictionary.
     """
 
 

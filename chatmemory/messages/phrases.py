@@ -1,4 +1,4 @@
-"""Searches texts for words and phrases, and returns their places. Also sorts speakers: in search
+"""Searches texts for words and phrases, and returns their places. Also sorts by speaker: in search
 results, messages of users and tools come first.
 
 Case and accents do not matter, except the accents of a search for one or two letters, such as "où".

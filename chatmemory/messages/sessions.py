@@ -1,7 +1,7 @@
 """Sessions of coding agents: all messages, and the compactions of the agent.
 
-When its window is full, an agent replaces messages by a summary: a compaction. A position is the
-index of a message in the session, from 0. The summaries are among the messages.
+When its window is full, an agent replaces messages by a summary. This is a compaction. A position
+is the index of a message in the session, from 0. The summaries are among the messages.
 """
 
 from __future__ import annotations

@@ -54,10 +54,10 @@ def readable_text(message: ChatMessage) -> str:
 
 
 def readable_stored_text(frame: str, text: str) -> str:
-    """Return the readable text of a stored message (see `readable_text`). If `frame` is corrupt,
-    return `text`.
+    """Return the readable text of a stored message (see `readable_text`).
 
-    `frame` is the JSON of the message with a gap for its text.
+    `frame` is the JSON of the message with a gap for its text. If `frame` is corrupt, return
+    `text`.
     """
     try:
         match decode_json(frame.replace(GAP, "null")):

@@ -67,9 +67,10 @@ class Budget:
 
     @property
     def whole(self) -> int:
-        """The number of tokens that is 100 % in the budget's bar.
+        """The number of tokens that is 100 % in the bar that shows the budget.
 
-        This is `limit` plus `uncounted`, or `used` if that is more. Without a limit, it is `used`.
+        This is `limit` plus `uncounted`, or `used` if `used` is more. Without a limit, it is
+        `used`.
         """
         return max((self.limit or 0) + self.uncounted, self.used)
 

@@ -396,8 +396,8 @@ def _stubs_of(messages: QuerySet[Message]) -> dict[int, ChatMessage]:
 
 
 def estimator_of(memory: Memory) -> str:
-    """Return the name of the conversation's estimator. If this is not installed, return the default
-    estimator of the settings.
+    """Return the name of the conversation's estimator. If this estimator is not installed, return
+    the default estimator of the settings.
     """
     name = memory.policy_estimator
     return name if name and is_known(name) else configuration().ESTIMATOR

@@ -92,8 +92,7 @@ OWN_ORDERINGS: dict[str, SortKey] = {
 
 
 def orderings() -> dict[str, SortKey]:
-    """Return the sort keys by which lists of conversations can be sorted, by name, such as
-    `activity`.
+    """Return the sort keys for lists of conversations, by name, such as `activity`.
 
     A room adds a key for each of its sortable columns. A cause can add a key, such as the time of
     the newest incident.

@@ -48,10 +48,11 @@ class Held(NamedTuple):
 
 
 class Said(NamedTuple):
-    """A message that a step added. `is_said` is False if it is not in history, such as a summary.
+    """A message that a step added. `is_said` is False if the message is not in history, such as a
+    summary.
 
-    `at` is the time of the message; None if the source had no time, or if a branch copied the
-    message (`is_copy`).
+    `at` is the time of the message; None if an imported file gave no time, or if a branch copied
+    the message (`is_copy`).
     """
 
     seq: int
@@ -131,8 +132,8 @@ class Passage:
     read a passage to update derived data.
 
     - `after`: the last step that the derived data already includes.
-    - `from_step`: by default, and at most, `after`. A keeper that needs earlier steps gives a lower
-      number.
+    - `from_step`: at most `after`, which is the default. A keeper that needs earlier steps gives a
+      lower number.
 
     Use a passage within one database snapshot. Raises CorruptRow for a message that cannot be read.
     """

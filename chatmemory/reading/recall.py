@@ -31,7 +31,7 @@ def messages_and_history(
     """Return the messages in the history of a conversation, and the result of `recall_history` for
     the same arguments.
 
-    With `latest`, only so many of the last messages are returned. Raises MemoryNotFound,
+    With `latest`, only the last `latest` messages are returned. Raises MemoryNotFound,
     UnknownEstimator.
     """
     return read_with_history(memory_id, estimator, latest)

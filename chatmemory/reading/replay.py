@@ -31,8 +31,8 @@ def changes_until(step: Step) -> tuple[set[str], bool]:
 
 
 def first_that_counts(row: MessageDetail) -> int:
-    """Return the seq of the message at which a replay must begin, so that it shows how long the
-    message `row` stays in memory. The policy of the replay must evict the oldest messages first.
+    """Return the seq of the message at which a replay must begin to show how long the message `row`
+    stays in memory. The policy of the replay must evict the oldest messages first.
 
     - For a tool result: the last earlier message that is neither a tool result nor a system
       message, usually its tool call.

@@ -98,7 +98,7 @@ def step_detail(row: Step, previous: Step | StepPoint | None = None) -> StepDeta
 
 def shown_detail(memory: Memory, row: Step, previous: StepPoint | None = None) -> StepDetail:
     """Return the step that is stored in `row`, with its change. The change is cached until the
-    conversation changes, for pages that show the same steps repeatedly.
+    conversation changes.
     """
     key = memory.pk, row.n, _state_of(memory)
     change = _CHANGES.get(key) or _kept_change(key, _change(row, previous))
@@ -173,7 +173,7 @@ def step_at_time(memory_id: str, moment: datetime) -> int:
 
 def evictions_around(memory: Memory, at: int) -> tuple[int | None, int | None]:
     """Return the nearest step before `at` and the nearest after `at` at which a message left
-    memory. Each is None if there is none.
+    memory. Each is None if there is no such step.
     """
     return _evictions_around(memory.pk, at, _state_of(memory))
 

@@ -20,7 +20,7 @@ class Coverage(NamedTuple):
     - `number`, `tokens`: how many messages are covered, and the sum of their tokens.
     - `runs`: ranges of seqs that contain all covered messages. They can also contain the covered
       summaries.
-    - `seqs`: the seqs of the covered messages. Only set for the summary `opened` in a call of
+    - `seqs`: the seqs of the covered messages, if this summary is the argument `opened` of
       `coverage_by_summary`; otherwise empty.
     """
 

@@ -1,4 +1,6 @@
-"""Reads the window that the model sees, now or at any step, and which messages leave next."""
+"""Reads the window that the model sees, now or at any step, and finds the messages that
+leave next.
+"""
 
 from __future__ import annotations
 
@@ -76,8 +78,8 @@ class MessageView(NamedTuple):
         """Return an entry as a `MessageView` without `entered_step` and `text`. The entry must have
         a seq.
 
-        If the policy hides interrupted tool calls, `read` is the entry's message for tool calls and
-        tool results. Otherwise, `read` is None.
+        `read` is the entry's message if the policy hides interrupted tool calls, and the entry is a
+        tool call or a tool result. Otherwise, `read` is None.
         """
         is_needed = can_decide(policy) and policy.recovers and entry.is_of_tools
         read = entry.message if is_needed else None
@@ -167,8 +169,8 @@ class WindowView:
 
     @cached_property
     def no_room(self) -> NoRoom | None:
-        """The reason why no message can be added. None if messages can be added, without a policy,
-        or if the policy is not installed.
+        """The reason why no message can be added. None if messages can be added, if there is no
+        policy, or if the policy is not installed.
         """
         if not can_decide(self.policy):
             return None
@@ -227,8 +229,8 @@ class WindowView:
 
     @property
     def is_full(self) -> bool:
-        """Whether adding the smallest possible message would evict another. False without a policy,
-        or if the policy is not installed.
+        """Whether adding the smallest possible message would evict another message. False without a
+        policy, or if the policy is not installed.
         """
         policy = self.policy
         if not can_decide(policy):
@@ -427,7 +429,7 @@ def recounted_tokens(step: Step) -> dict[int, int]:
 
 def stubs_at(step: Step, seqs: Iterable[int]) -> dict[int, str]:
     """Return the placeholder texts of cleared tool results in the window after a step, by seq. Only
-    the messages `seqs` are looked at.
+    messages with these `seqs` are looked at.
     """
     stays = stays_at(step).filter(database.in_list("seq", seqs), overrides__isnull=False)
     rows = stays.values_list("seq", "overrides", "message__text")

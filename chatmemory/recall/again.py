@@ -284,8 +284,8 @@ class CallOfResult(NamedTuple):
       unknown, or if its tool may be called repeatedly. All other fields then have their defaults.
     - `is_error`: whether the result is an error.
     - `was_answered`: whether an equal call already had a result without an error.
-    - `is_same`: whether this result equals the latest result without an error that an equal call
-      had before. False if `was_answered` is False; None if `name` is empty.
+    - `is_same`: whether this result equals the latest earlier result of an equal call. Earlier
+      results with an error do not count. False if `was_answered` is False; None if `name` is empty.
     """
 
     name: str = ""

@@ -1,5 +1,5 @@
-"""Computes when messages leave under a policy that clears old tool results, in one pass over a
-history. Results become placeholders before any message leaves (see `windows.clearing`).
+"""Computes, in one pass over a history, when messages leave under a policy that clears old tool
+results. Results become placeholders before any message leaves (see `windows.clearing`).
 
 The window is the system message and all messages from some position on; this position only moves
 forward (see `firsts`). A test compares the results with those of `windows.clearing`.

@@ -175,8 +175,8 @@ class PhraseFate:
 
     - `forgotten`: the position of the message at whose arrival the phrase first left memory; None
       if it never left, or if no message has it.
-    - `keeping`: the smallest limit that keeps the phrase in memory after the first `at` messages
-      (see `follow`). None if unknown, or without a policy.
+    - `keeping`: the smallest limit that keeps the phrase in memory after the first `at` messages;
+      `at` is an argument of `follow`. None if unknown, or without a policy.
     """
 
     forgotten: int | None
@@ -193,8 +193,8 @@ def follow(
     """Return how long a phrase stays in memory. `mentions` are the positions of the messages with
     the phrase, in ascending order.
 
-    `gone_at` says for each message when its text left memory, as the position of the message that
-    arrived then. `keeping` in the result is the smallest limit that keeps the phrase in memory
+    `gone_at[i]` is the position of the message at whose arrival the text of the message at position
+    i left memory. `keeping` in the result is the smallest limit that keeps the phrase in memory
     after the first `at` messages.
     """
     before = [position for position in mentions if position < at]
@@ -220,8 +220,8 @@ def smallest_limit_for(
 
 
 def smallest_of(found: Iterable[Keeping | None]) -> Keeping | None:
-    """Return the smallest of these limits. None is an unknown limit; return None if all are
-    unknown.
+    """Return the smallest of these limits. In `found`, None stands for an unknown limit. Returns
+    None if all limits are unknown.
     """
     known = [each for each in found if each is not None]
     return min(known, key=lambda each: each.limit or math.inf, default=None)
@@ -248,9 +248,9 @@ def _forgotten(gone_at: Sequence[int], mentions: Sequence[int]) -> int | None:
 class RecallCurve:
     """How many recalls are held at each limit. `recalls` is the number of all recalls.
 
-    `changes` says at which limits the number changes, and by how much:
+    `changes` says at which limits the number of held recalls changes, and by how much:
 
-    {10: 3, 20: -1} -> 0 below 10, 3 from 10 on, 2 from 20 on
+        {10: 3, 20: -1} -> 0 below 10, 3 from 10 on, 2 from 20 on
 
     `tried_every` is the distance between the limits that were tried; 1 if the curve is exact.
     """
@@ -294,8 +294,8 @@ def curve_of(
     limit. `which` chooses the needs to count.
 
     If `is_exact` is True, the curve is exact. Otherwise, the history is replayed under limits at
-    equal distances, and under the valid limits in `also`. The distance is so large that the replays
-    at equal distances add at most about `most_adds` messages in all.
+    equal distances, and under the valid limits in `also`. The distance is so large that the
+    replays, without those for `also`, add at most about `most_adds` messages in all.
     """
     if is_exact(history, policy):
         return _from_intervals(history, policy, which)

@@ -249,8 +249,8 @@ class Prices:
 
     @property
     def parts(self) -> tuple[float, float, float]:
-        """Three prices, each divided by the input price. Without a cached price, all are 1.0. They
-        are the prices of these tokens, in this order:
+        """Three prices, each divided by the input price. Without a cached price, all are 1.0. The
+        prices are for these tokens, in this order:
 
         - tokens that are neither read from the cache nor written to it
         - tokens that are read from the cache
@@ -262,8 +262,8 @@ class Prices:
         return 1.0, float(self.cached / self.input), float(write)
 
     def cost_in_tokens(self, bill: Bill) -> float:
-        """Return the cost of prompts, as the number of input tokens that cost the same. `weight`
-        returns the same as an exact Decimal.
+        """Return the cost of prompts, as the number of input tokens that cost the same. The method
+        `weight` returns this number as an exact Decimal.
         """
         fresh, read, written = self.parts
         return fresh * bill.fresh + read * bill.read + written * bill.written

@@ -46,7 +46,8 @@ class Date(NamedTuple):
 
 def dates_in(text: str) -> dict[Date, str]:
     """Return a dict from each date in a text to its spelling there, such as `4 March`, without the
-    time. Of several spellings, ISO order is preferred, then the month before the day.
+    time. Of several spellings, ISO order is preferred, then a spelling with the month first, such
+    as `March 4`.
     """
     found: dict[Date, str] = {}
     if _YEAR_FIRST.search(text):

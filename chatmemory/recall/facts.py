@@ -205,9 +205,9 @@ def found_in(message: ChatMessage, words: Words = NO_WORDS) -> NamedFacts:
       and ends with a letter or digit. Numbers in groups, such as the postcode `SW1A 1AA`, are one
       term.
     - The `words` of the project find further terms.
-    - A code is a number of at least four digits, or a run of at least five capitals. It is marked
-      as a fact if it is a whole JSON string. A number is also marked by a word before it, such as
-      "order" (see NAMES_OF_NUMBERS).
+    - A code is a number of at least four digits, or a run of at least five capitals. `codes` of the
+      result has all codes, and `named` has the marked codes. Two kinds of codes are marked: a whole
+      JSON string, and a number after a word such as "order" (see NAMES_OF_NUMBERS).
 
     The placeholder of a redacted message has no facts.
     """

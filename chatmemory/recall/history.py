@@ -103,8 +103,8 @@ class History:
     def latest_mentions(self, fact: str, end: int) -> list[int]:
         """Return the positions of at most two messages with a fact, among the first `end` messages.
 
-        They are the latest message with the fact that is not a system message, and the latest
-        system message with the fact. A system message can be in memory longer than later messages.
+        They are the latest system message with the fact, and the latest other message with it. A
+        system message can be in memory longer than later messages.
         """
         found = (mentions.get(fact, ()) for mentions in self._mentions)
         return [each[n - 1] for each in found if (n := bisect_left(each, end))]

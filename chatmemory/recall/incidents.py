@@ -43,7 +43,7 @@ class Forgotten:
       the number of the latest tool result with it.
     - `last`: the number of the last message in memory with the fact. This message left memory at
       step `left_step`, for the reason `cause`.
-    - `keeping`: the smallest limit from which on memory would have kept the fact. None if not
+    - `keeping`: the smallest limit from which on the fact would have stayed in memory. None if not
       computed.
     - `is_pair`: whether the fact is a value with its key, such as `membership=gold`.
     """
@@ -97,8 +97,8 @@ class Incident:
 
     @property
     def messages(self) -> IncidentMessages:
-        """The numbers of the messages and of the step in texts about the incident, such as #25 and
-        step 43. `said` and `left_step` belong to the fact or tool result in `shown`.
+        """The numbers of messages, and of one step, that texts about the incident contain, such as
+        #25 and step 43. `said` and `left_step` belong to the fact or tool result in `shown`.
         """
         return IncidentMessages(self.shown.said, self.shown.left_step, self.asked, self.again)
 
@@ -135,7 +135,7 @@ class Incident:
 
 
 class IncidentMessages(NamedTuple):
-    """The numbers of messages, and of one step, in texts about an incident.
+    """The numbers of messages, and of one step, that texts about an incident contain.
 
     - `said`: the latest user message with the fact, else the latest tool result with it.
     - `left_step`: the step at which the fact left memory.

@@ -100,7 +100,9 @@ class Index:
 
     @property
     def left_out(self) -> frozenset[str]:
-        """The terms that somebody chose to leave out. The message does not list them."""
+        """The terms that somebody chose to leave out. The text of the index message does not list
+        them.
+        """
         return frozenset(row.term for row in self.rows if row.is_left_out)
 
     def message(self) -> UserMessage:

@@ -46,8 +46,8 @@ class Indexing:
         """Renew the index in the window after an add. `change` is the transition of the add.
         `cleared` are the tool results that were cleared before the add.
 
-        Returns the transition that renewed the index. Otherwise, returns the transition in which
-        `admit` removed the index, or None if the index did not change.
+        Returns the transition that renewed or removed the index, else the transition in which
+        `admit` removed it. None if the index did not change.
         """
         if change.ignored:
             return self._gave_way

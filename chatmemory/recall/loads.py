@@ -367,7 +367,7 @@ def smallest_limit(
 def smallest_limits(
     loads: Loads, mentions: Collection[Mention], policy: Policy, most_adds: int = MOST_ADDS
 ) -> dict[Mention, Keeping]:
-    """Return, for each of the `mentions`, the smallest limit from which on memory has its message
+    """Return, for each of the `mentions`, the smallest limit from which on its message is in memory
     at its time (see `Mention`).
 
     If a limit cannot be computed, limits at equal distances are tried in replays. A mention is left

@@ -64,8 +64,8 @@ class Need(NamedTuple):
 def lost_by_kind(history: History, left: Sequence[int]) -> Counter[IncidentKind]:
     """Return the number of lost needs for each kind of incident. Faster than `needs`.
 
-    `left` has one position for each message. It is the position of the new message with whose
-    arrival memory lost the text.
+    `left[i]` is the position of the message at whose arrival memory lost the text of the message at
+    position i.
     """
     until: dict[str, int] = {}
     lost: Counter[IncidentKind] = Counter()
@@ -90,8 +90,8 @@ def needs(history: History, left: Sequence[int]) -> Iterator[Need]:
     - A user message has one need for all facts that it repeats.
     - A tool result has a need if an equal tool call already had a result without an error.
 
-    `left` decides which needs are held. It says, for each message, when memory lost the text of the
-    message: the position of the message that arrived then (see `Departures.of_texts`).
+    `left` decides which needs are held. `left[i]` is the position of the message at whose arrival
+    memory lost the text of the message at position i (see `Departures.of_texts`).
     """
     until: dict[str, int] = {}
     for position, (needed, mentions) in enumerate(history.needed):

@@ -1,5 +1,5 @@
-"""Finds pairs: a key with its value, such as `membership=gold`, that a tool call takes from earlier
-JSON.
+"""Finds pairs that tool calls take from earlier JSON. A pair is a key with its value, such as
+`membership=gold`.
 
 A pair in the arguments of a tool call is a fact if earlier JSON has the same pair. Earlier JSON is
 the arguments of an earlier tool call, or an earlier message from a tool, a user or the system. A
@@ -73,8 +73,8 @@ class Pairs:
         return set(self._found_in(_words(text))) if self._facts else set()
 
     def said_in(self, text: str, is_prose: bool) -> set[Pair]:
-        """Return the pairs that a text states. A text in JSON states the pairs whose key and value
-        are in it.
+        """Return the pairs that a text states. A text in JSON states a pair if it has the key with
+        the value.
 
         In any other text, a sentence states a pair if it has the value and a word of the key.
         Sentences are only searched if a user or the assistant wrote the text (`is_prose`).

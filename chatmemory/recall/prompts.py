@@ -116,8 +116,8 @@ def prompts_of(
 
     - `keeps_first`: whether the system message is always first in the window, even if it came
       later.
-    - `refusals`: counts the prompts that each provider would reject. Several replays of one history
-      can share it.
+    - `refusals`: finds the providers that would reject a prompt. Several replays of one history can
+      share it.
     """
     refused = dict.fromkeys(refusals.providers if refusals else (), 0)
     window = _SentWindow(history, departures, keeps_first)

@@ -51,16 +51,16 @@ class Reminded:
         return [each for part in parts for each in phrases_in(self._text.plain, *part)]
 
     def binds(self, value: Value, given: Iterable[Given], *, is_answer: bool) -> bool:
-        """Return whether a reminder in the text refers to `value`. The value must be near a
-        reminder or be a clause of its own, and one of these must be true:
+        """Return whether a reminder in the text refers to `value`. `given` are the earlier texts in
+        which the user gave the value.
+
+        The value must be near a reminder or be a clause of its own, and one of these must be true:
 
         - The value is exact, such as a date, an email address, or a code of at least three
           characters.
         - The assistant had asked for something (`is_answer`), and the value is the whole text.
         - This text and one of `given` name the same kind of fact near the value, such as "order
           number". For a code, the same word beside the code is enough.
-
-        `given` are the earlier texts in which the user gave the value.
         """
         return self._has(value) and (
             (is_answer and value.is_whole) or _is_exact(value) or self._is_alike(value, given)

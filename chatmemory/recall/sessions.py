@@ -67,8 +67,8 @@ def stored_session(
     - `messages`: the messages in order, by seq.
     - `injected`: the seqs of messages that are not in history, because a client put them into
       memory.
-    - `compactions`: as in a `Session`, but with seqs in place of positions. Token counts that the
-      agent recorded replace the token counts given here.
+    - `compactions`: as in a `Session`, but with seqs in place of positions. If the summary message
+      has token counts that the agent recorded, these replace the token counts of the compaction.
     """
     numbers = list(messages)
     places = {number: position for position, number in enumerate(numbers)}

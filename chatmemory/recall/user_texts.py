@@ -173,7 +173,7 @@ class UserText:
     def anchors(self) -> frozenset[str]:
         """The keys by which `Said` finds this text when it searches for a value: the words, their
         stems, and the names of codes, dates and numbers (`Value.name`). In languages without
-        spaces, also each two characters next to each other.
+        spaces, also each pair of neighboring characters.
         """
         return frozenset(_anchors(self.lowered)).union(map(_anchor, self.codes))
 
@@ -187,7 +187,7 @@ class UserText:
 
     def same_as(self, value: Value) -> Value | None:
         """Return the value in this text that equals `value`, even if it is written differently. If
-        several values are equal, return the longest. None if no value is equal.
+        several values equal it, return the longest. None if there is no equal value.
         """
         if value.shape == "words":
             known = names_like(self.text, value) if self.searched.has_words_of(value) else []
@@ -438,7 +438,7 @@ class UserText:
         )
 
     def may_begin_with(self, start: int, besides: frozenset[str]) -> bool:
-        """Return whether `has_only` and `begins_with` may be True for words that begin at the index
+        """Return whether `has_only` or `begins_with` can be True for words that begin at the index
         `start`. A fast test, which reads only the words before `start`.
         """
         before = takewhile(lambda each: each[1] < start, self._telling_words)
@@ -548,8 +548,8 @@ class Said:
         """Yield the positions of the user's earlier texts that contain a value, in order. Only the
         latest 24 texts that may contain the value are searched.
 
-        A part that two longer codes share, such as `1Z 99` in `1Z 99 55` and `1Z 99 56`, does not
-        count.
+        A value that is only a shared part of two longer codes, such as `1Z 99` in `1Z 99 55` and
+        `1Z 99 56`, is not found.
         """
         for position in self._positions(value):
             text = self.texts[position]

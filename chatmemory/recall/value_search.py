@@ -314,8 +314,8 @@ def _follow(said: Sequence[str], at: int, words: Sequence[str]) -> bool:
 
 @lru_cache(maxsize=4096)
 def stem_of(word: str) -> str:
-    """Return a word without the ending of its plural or case, such as "s" or "en". A short word is
-    returned unchanged. The word is in lowercase without accents.
+    """Return a word without the ending of its plural or grammatical case, such as "s" or "en". A
+    short word is returned unchanged. The word is in lowercase without accents.
     """
     stem = word.rstrip(_ENDINGS)
     return stem if len(stem) >= _SHORTEST_STEM else word

@@ -48,8 +48,8 @@ class Total:
     - `appended[n]`: how many needed terms would have been in memory with n lost terms appended to
       each summary.
     - `tail[n]`: how many needed terms are in the last n tokens of the window before the compaction.
-    - `back`: how many needed terms were no longer in memory, for each `ReturnedBy`: a tool, the
-      user, or nobody in the transcript mentioned the term again.
+    - `back`: how many needed terms were no longer in memory, by who mentioned the term again
+      (`ReturnedBy`): a tool, the user, or nobody in the transcript.
     """
 
     compactions: int = 0

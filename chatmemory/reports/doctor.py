@@ -110,7 +110,7 @@ def complaint_words(provider: str, severity: str, message: str, rule: str) -> st
 
 def print_complaints(complaints: Iterable[Complaint], printer: Printer) -> int:
     """Print each finding. Then print for how many conversations the window would be rejected, and
-    for how many only mishandled. Returns 1 if a provider would reject a window, else 0.
+    for how many it would only be mishandled. Returns 1 if a provider would reject a window, else 0.
     """
     found: dict[str, set[str]] = {"refused": set(), "mishandled": set(), "conditional": set()}
     for each in complaints:

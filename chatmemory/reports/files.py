@@ -18,8 +18,8 @@ ENDINGS = (".json", ".jsonl", ".ndjson")
 class TranscriptFile(NamedTuple):
     """A transcript file to read.
 
-    - `name`: the file name up to the first dot. For a file in a folder of the command line, the
-      names of subfolders come first: `a-b` for `runs/a/b.json` in the folder `runs`.
+    - `name`: the file name up to the first dot. For a file in a folder that the command line names,
+      the names of subfolders come first: `a-b` for `runs/a/b.json` in the folder `runs`.
     - `is_in_folder`: True if the command line names a folder that contains the file, and not the
       file itself.
     """

@@ -36,7 +36,7 @@ def price(text: str) -> Decimal:
 
 
 def prices_and_rules(options: Options) -> tuple[Prices, CacheRules]:
-    """Return the prices and the rules of the prompt cache that the options say. Raises
+    """Return the prices and the rules of the prompt cache, as given by the options. Raises
     InvalidValue.
     """
     prices = Prices(*(options[name] for name in _PRICES))

@@ -147,8 +147,8 @@ class RecallOptions:
 
     def kind(self) -> Policy:
         """Return the policy that is tried with many limits for the advice: `frontier`, or else
-        `today`. Without both, return the first of `policies` that is not None, or else a token
-        window.
+        `today`. If neither is given, return the first of `policies` that is not None, or else a
+        token window.
         """
         return self.frontier or kind_to_try(self.policies, self.today)
 

@@ -1,4 +1,4 @@
-"""Reports how many prompts of conversations in files each provider would reject, under given
+"""Reports, for conversations in files, how many prompts each provider would reject under given
 policies.
 """
 

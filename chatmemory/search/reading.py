@@ -145,7 +145,7 @@ class TextIndex:
         """Return the ids of the conversations with the words. None if there are more than `most`
         matches, or if the words are too short for the index.
 
-        Each message, text beside history, or id with labels that has the words is one match.
+        A match is a message, a text beside history, or a conversation's id and labels together.
         """
         return self._few(words, self._matching(words), most)
 
@@ -251,8 +251,8 @@ class TextIndex:
         return self.read_beside(words)
 
     def read_beside(self, words: str) -> QuerySet[Model]:
-        """Return the query for texts beside history with the words (see `matching_beside`). Reads
-        every text.
+        """Return the query that finds the words in texts beside history (see `matching_beside`).
+        Reads every text.
         """
         model = model_beside()
         if model is None or not searches_messages(words):

@@ -49,8 +49,8 @@ T = TypeVar("T")
 
 def explained(call: Callable[P, T]) -> Callable[P, T]:
     """Decorate a function so that its error in a database outage gets a note, such as `chatmemory:
-    the database is busy: …`. The error of a call from async code gets a note about the async
-    methods.
+    the database is busy: …`. If the function is called from async code, Django's error gets a note
+    about the async methods.
     """
 
     @wraps(call)

@@ -1,10 +1,10 @@
 """Measures strategies: which facts their prompts would have had, and what the prompts would have
 cost.
 
-A strategy, such as LangChain's `trim_messages`, decides which messages are sent in each model call.
-The framework's own code runs over a history, message by message. By default, the framework counts
-tokens in its own way. The costs of all strategies are counted by one estimator. No model is called:
-another text replaces each summary (see `StandIn`).
+A strategy, such as `trim_messages` of the framework LangChain, decides which messages are sent in
+each model call. The framework's own code runs over a history, message by message. By default, the
+framework counts tokens in its own way. The costs of all strategies are counted by one estimator. No
+model is called: a stand-in text replaces each summary (see `StandIn`).
 
 A package can add a strategy by an entry point in the group `chatmemory.strategies`. The entry point
 is a function that takes the messages so far, and returns the messages to send.

@@ -95,7 +95,7 @@ class LangChainRun(Run):
 
 class TrimRun(LangChainRun):
     """Runs `trim_messages` before each call. The prompt is the system message and the newest
-    messages within the limit, beginning with a user message.
+    messages within the limit, from a user message on.
     """
 
     def add(self, position: int, message: ChatMessage) -> None:
@@ -120,8 +120,8 @@ class ClearRun(LangChainRun):
     """Runs `ClearToolUsesEdit` on a copy of the messages before each call, as LangChain's
     middleware does.
 
-    The tokens of the system message count only with `counts_alike`. This is like the middleware's
-    option `token_count_method="model"`.
+    The tokens of the system message count only with `counts_alike`, as they do in the middleware
+    with `token_count_method="model"`.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -162,7 +162,7 @@ class _Writer(BaseChatModel):
 
 class SummaryRun(LangChainRun):
     """Runs `SummarizationMiddleware` before each call. A new summary is kept only if the next
-    message is from the assistant. Before any other message, the agent calls no model.
+    message is from the assistant, because the agent calls a model only before such a message.
     """
 
     def __init__(self, settings: Settings) -> None:

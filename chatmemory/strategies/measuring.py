@@ -26,7 +26,7 @@ class Measured:
     """The figures of a strategy, summed over some conversations.
 
     - `recalls`: the number of needs. A need is a use of a fact or tool call from earlier messages.
-    - `held`: the number of needs that the prompt still had.
+    - `held`: the number of needs whose facts or tool call the prompt still had.
     - `bill`: the tokens of the agent's prompts.
     - `summaries`: the tokens of the prompts for writing summaries.
     - `everything`: the bill of sending everything.
@@ -110,8 +110,8 @@ def measure(
     everything: Bill | None = None,
 ) -> Measured:
     """Return the figures of a run over a conversation, and close the run. A message has a need if
-    it uses earlier facts or repeats an earlier tool call. The need is held if all of these are in
-    the prompt just before the message.
+    it uses earlier facts or repeats an earlier tool call. The need is held if all these facts, or
+    the tool call, are in the prompt just before the message.
 
     `stand_in` says which text replaces summaries. `rules` are the rules of a provider's prompt
     cache. `everything` is the bill of sending everything, which is computed if it is None.

@@ -26,7 +26,8 @@ class StandIn(StrEnum):
     - `recorded`: the latest summary that the session has recorded so far. If it has recorded none
       yet, the text is that of `nothing`.
 
-    A framework that asks for a summary always gets the text of 500 words as the answer.
+    A framework that asks a model for a summary gets the text of 500 words. In the measured prompt,
+    the chosen text then replaces this answer.
     """
 
     NOTHING = "nothing"

@@ -258,8 +258,8 @@ def prices_of(provider: str) -> Prices:
 def cost_failure(
     runs: Sequence[Recorded], at_most: float, provider: str, prices: Prices | None = None
 ) -> list[str]:
-    """Return a sentence if the prompts of the conversations cost more than the share `at_most` of
-    sending everything, else [].
+    """Return a sentence if the relative cost of the conversations' prompts is above `at_most`, else
+    [].
 
     `provider` names the prompt cache whose rules are used. If `prices` is None, the provider's
     prices are used. Raises InvalidValue for an unknown provider.

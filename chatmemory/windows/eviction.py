@@ -368,7 +368,7 @@ class Head:
         self.totals = self.totals.minus(entry, self._weigh(entry))
 
     def place(self, entry: Entry, at_head: bool) -> None:
-        """Insert the message that is being added into this copy of the window: before all other
+        """Insert into this copy of the window the message that is being added: before all other
         messages if `at_head` is True, else after them.
         """
         self._has_new_user |= entry.type is _USER

@@ -264,8 +264,8 @@ def summarized(
     the new list has no new summary.
 
     `before` and `after` are the old and the new list, each message as JSON. `types` are the types
-    of the messages in the new list. `marked` is True if an attribute marks one of the first two new
-    messages as a summary.
+    of the messages in the new list. `marked` is True if an attribute marks one of the first two
+    messages of the new list as a summary.
 
     Only one message of the new list can be the summary: the second if both lists begin with the
     same system message, else the first. This message is a summary if all of this is true:
@@ -316,9 +316,9 @@ def align_payloads(old: Sequence[Payload], new: Sequence[Payload], by_client: bo
     content is equal are matched first, then messages that differ only in attributes.
 
     - If the new list is the beginning of the old list, messages at equal positions are matched.
-    - Two messages that differ only in attributes are matched if the nearest matched messages before
-      and after them are the same. At other positions, they are matched only if `by_client` is
-      False, or if the new message has open attributes.
+    - Two messages that differ only in attributes are matched if both stand between the same two
+      matched messages. At other positions, they are matched only if `by_client` is False, or if the
+      new message has open attributes.
     - `by_client` is True for a list that a client sends after each change. In such a list, an equal
       text at another position may be a repetition.
     - If no new message with attributes equals an old message, the client seems to drop attributes.

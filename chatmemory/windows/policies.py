@@ -253,8 +253,8 @@ class Policy(ABC):
     @property
     def choice(self) -> str:
         """Words for the messages that the policy's own rule evicts: `the oldest but the first two`
-        if the first two messages always stay. Pages write the words after "was". By default "":
-        pages then write "chosen by the policy's own rule".
+        if the first two messages always stay. Pages write the words after "was". By default, this
+        is "", and pages write "chosen by the policy's own rule".
         """
         return ""
 
@@ -422,7 +422,7 @@ class MessageWindow(Policy):
 class TokenWindow(Policy):
     """A policy that allows at most `limit` tokens.
 
-    - `fixed_overhead` is the part of the limit that each request takes without any message. It is
+    - `fixed_overhead` is the part of the limit that each request takes even without messages. It is
       the estimator's count for an empty list, as in LangChain4j's TokenWindowChatMemory.
     - `clear_tool_results` is the number of newest tool results that are never cleared. A full
       window first clears older tool results (see `clearing`), and evicts messages only if that is

@@ -22,9 +22,9 @@ Decide = Callable[[Window], Transition]
 class ChatMemoryStore(ABC):
     """A store of one list of messages per memory id.
 
-    Subclass it to keep messages anywhere. The three methods are LangChain4j's. Within one process,
-    changes to a memory run one after the other if they use the same store object. If several
-    processes write to one memory, the last write wins.
+    Subclass it to keep messages anywhere. The three abstract methods are LangChain4j's. Within one
+    process, changes to a memory run one after the other if they use the same store object. If
+    several processes write to one memory, the last write wins.
 
     `keeps_system_attributes` is True for a store that keeps the attributes of system messages.
     LangChain4j has no such attributes. If the value is False, a memory reports that these

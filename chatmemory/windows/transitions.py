@@ -76,7 +76,7 @@ class Transition(NamedTuple):
       COMPACT or PIN. It is empty for CLEAR and KEEP, and if the change is ignored. For an add that
       was inferred from a client's list, it can be empty as well (see `lists.inferred_add`).
     - `evictions` are in the order in which they happen. An arrival may be among them: a message
-      larger than the window leaves in the step that added it.
+      larger than the limit can leave in the step that added it.
     - `policy` trims the window. In an add, `policy_before` trims the window before the message is
       appended, and `policy` afterwards. Both are None without a policy.
     - `at_head` is True if the arrival goes to the head of the window.

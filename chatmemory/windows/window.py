@@ -61,7 +61,7 @@ class Entry:
     - `frame` is the JSON of a new message, with a gap for its text (see `messages.codec.frames`).
       It is "" for a message read from the database.
     - `origin` is "SAID" for a message in the history, and "SYNTHETIC" for any other message. A
-      stored window sets "SAID" for every message that it reads.
+      window does not read the origin from the database, and sets "SAID" for every stored message.
     - `overrides` is JSON with the text or the attributes that memory shows instead of the stored
       text or attributes; None if nothing differs. `message` already has the overrides.
 

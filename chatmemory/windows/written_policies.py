@@ -136,7 +136,7 @@ def checked_policies(values: Iterable[JsonValue]) -> list[Policy | None]:
 
 
 def policies_from_text(text: str) -> list[Policy | None]:
-    """Return the policies that a text names, separated by commas. `everything` becomes None.
+    """Return the policies that a comma-separated text names. `everything` becomes None.
 
     An item with `=` is an option of the policy before it:
     `token_window:4000,low_water=0.6,everything` names two policies. Raises InvalidValue and

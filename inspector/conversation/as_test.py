@@ -29,8 +29,9 @@ def copied_test(
 def copied_incident(
     memory_id: str, policy: Policy | None, kind: str, fact: str, message_count: int, why: str
 ) -> str:
-    """Return the code of a test that asserts that no incident of this kind happens. Return "" if
-    there is no policy, or if the policy's kind is not installed.
+    """Return the code of a test that asserts that no incident of this kind, such as
+    "user_repeated", happens. Return "" if there is no policy, or if the policy's kind is not
+    installed.
 
     `message_count` is the number of messages in history before the message that repeats the fact.
     With a `fact`, the test also asserts that memory holds the fact after these messages. `why`

@@ -232,7 +232,7 @@ def _will(window: WindowView) -> str:
 
 
 def why_nothing_fits(window: WindowView) -> str:
-    """Say in a sentence why no message can be added; "" if a message can be."""
+    """Say in a sentence why no message can be added; "" if a message can be added."""
     return f"{capitalized(_NO_ROOM[window.no_room])}." if window.no_room else ""
 
 

@@ -111,8 +111,8 @@ class Head:
 
     @property
     def hidden(self) -> Amount | None:
-        """The size of the messages that a lowered limit hides until the next add; None if it hides
-        none.
+        """The size of the messages that a lowered limit hides until the next add; None if no
+        message is hidden.
         """
         window = self.window
         return self._difference(self._limited, window.totals) if window.over_limit else None

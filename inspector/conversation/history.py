@@ -70,13 +70,13 @@ class HistoryRow(MessageLine):
       fields is not cached.
     - `day` is the day in words. It is shown above the first row of each day, and "" in all other
       rows.
-    - `is_horizon` is True if the line "Memory starts here" is shown above the row. If the policy
-      has an index, the field `above` has the rest of this line; else "".
+    - `is_horizon` is True if the line "Memory starts here" is shown above the row. If memory has an
+      index, the field `above` has the rest of this line; else "".
     - `is_in` says whether the message is in memory. `is_stub` marks a tool result whose text was
       cleared in memory.
     - `is_indexed` marks a message that is not in memory, but has exact terms in the index.
-    - `said_at` is in the site's time zone if the message is stored. `time` is the same time as
-      text; "" for a draft.
+    - `said_at` is the time of the message, in the site's time zone if the message is stored. `time`
+      is the same time as text; "" for a draft.
     - `summarised` is the number of the step at which a summary replaced the message, or None.
       `href` is the URL of this step, or "".
     """

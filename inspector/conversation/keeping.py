@@ -34,15 +34,15 @@ TRIED_TOO_LONG = (
 
 
 def asks_for_limit(query: ConversationQuery) -> bool:
-    """Return whether the page must find the limit that would have kept the selected message. It
-    must if the section about this limit is unfolded, or if the URL asks for a replay.
+    """Return whether the page must find the limit that would have kept the selected message. True
+    if the section about this limit is unfolded, or if the URL asks for a replay.
     """
     return SECTION in query.open or query.replay
 
 
 def left_for_room(view: ConversationState) -> bool:
-    """Return whether the selected message left memory because the limit was reached, by itself or
-    together with such a message.
+    """Return whether the selected message left memory because the limit was reached, alone or
+    together with its tool call or the beginning of its turn.
     """
     row, left_by = view.selection.row, view.selection.left_by
     return row is not None and left_by is not None and _left_for_want_of_room(row, left_by)
@@ -59,7 +59,8 @@ def find_keeping_limit(view: ConversationState) -> KeepingLimit | None:
     The result is None in these cases:
 
     - No message is selected, or the message is not in history.
-    - The message did not leave because of the limit, or a client decided that the message leaves.
+    - The message is still in memory, or left for another reason than the limit, such as a client's
+      decision.
     - There is no policy, or its kind is not installed.
     """
     row, left_by, step = view.selection.row, view.selection.left_by, view.stored.step

@@ -27,8 +27,8 @@ def query_of(parameters: Mapping[str, int | str | None]) -> str:
 
 
 def chosen(msg: int | None) -> dict[str, int]:
-    """Return the URL parameter that selects a message: `msg`, or `draft` for a draft message, whose
-    `msg` is negative. {} without a message.
+    """Return the URL parameter that selects a message: {"msg": 25}, or {"draft": 1} if `msg` is -1,
+    the first draft message. {} without a message.
     """
     if not msg:
         return {}

@@ -32,7 +32,7 @@ class Amount:
 
 
 def unit_of(number: int, unit: str) -> str:
-    """Return the short unit that follows a number: `1 turn`, `2 turns`, `1 msg`."""
+    """Return the short unit to show after a number, such as "turn" for 1 and "turns" for 2."""
     return unit.removesuffix("s") if abs(number) == 1 else unit
 
 

@@ -34,8 +34,8 @@ class MemoryPaneRow(MessageLine):
       cleared.
     - `list` is "pinned" for the rows in `MemoryPane.top`, else "kept".
     - `bar` has three sizes for the bar beside a row in `MemoryPane.top`: the full width, the size
-      of all above the row, and the size of the message. None for the other rows, whose bars are in
-      `LoadBars`.
+      of everything above the row, and the size of the message. None for the other rows, whose bars
+      are in `LoadBars`.
     - `past` and `this` are the last two of these sizes, for every row. `this` is 0 for an evicted
       message and for an interrupted tool call.
     """
@@ -121,9 +121,9 @@ class JustEvicted:
 class LoadBars:
     """The bars beside the rows of memory, as SVG paths. Together they rise like a staircase.
 
-    - `track` has a bar of the full width for each row. The full width is the limit, or without a
-      limit the size of memory.
-    - `past` has a bar for the size of all that is above the row.
+    - `track` has a bar of the full width for each row. The full width is the limit, or, without a
+      limit, the size of memory.
+    - `past` has a bar for the size of everything above the row.
     - `this` has a bar for the size of the row's message, unless memory up to this message exceeds
       the limit.
     - `over` has a bar for the size of the row's message, if memory up to this message exceeds the

@@ -263,7 +263,7 @@ class Why:
         """The effect of pinning or unpinning the message. None if neither is possible, such as at
         an older step or for an index message.
 
-        A summary cannot be unpinned: it stays until another summary covers it.
+        A summary cannot be unpinned: it stays until another summary replaces it.
         """
         state = self._state
         is_kept = self.row.is_summary or self.row.index is not None
@@ -474,7 +474,7 @@ class Panel:
     def receipt(self) -> Receipt:
         """The calculation of the shown change, line by line: memory before, what was added, what
         left, and memory afterwards. Empty without a change or a policy, and for a change that needs
-        no sum, such as a clear.
+        no sum, such as the clearing of memory.
         """
         return receipt(self._state.change) if self._state.change else ()
 

@@ -43,7 +43,7 @@ class PinPreview:
       Below 1 if no message would fit.
     - `leaving` are the messages that leave next, without and with the change.
     - `hidden` are messages that the model would no longer see after the change, because they would
-      be over the limit. `shown` are messages over the limit that the model would see again.
+      be over the limit. `shown` are messages, now over the limit, that the model would see again.
     """
 
     policy: Policy

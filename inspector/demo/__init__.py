@@ -1,7 +1,7 @@
 """Example conversations for a first look at the inspector.
 
 Each JSON file has an id, a policy, labels and a script: messages in the format of OpenAI's chat
-completions, and between them changes of the policy.
+completions, with changes of the policy between the messages.
 """
 
 from __future__ import annotations

@@ -77,7 +77,9 @@ class BulkForm(forms.Form):
 
 
 def check_chosen(chosen: int) -> None:
-    """Raise ValidationError if no conversation is chosen, or too many. `chosen` is their number."""
+    """Raise ValidationError if no conversation or too many conversations are chosen. `chosen` is
+    the number of chosen conversations.
+    """
     if not chosen:
         raise forms.ValidationError("Choose at least one conversation.")
     if chosen > MAX_CONVERSATIONS:

@@ -98,8 +98,8 @@ def policy_of(kind: str, limit: int, options: Mapping[str, object]) -> Policy:
 def settings_digest(policy: Policy | None, labels: Mapping[str, str] | None = None) -> str:
     """Return a SHA-256 value of a conversation's policy and labels.
 
-    A page puts this value into its form. When somebody sends the form, the site compares the value
-    with a new one. If the values differ, somebody changed the policy or labels in the meantime.
+    A page puts this value into its form. When somebody sends the form, the site computes the value
+    again. If the values differ, somebody changed the policy or labels in the meantime.
     """
     stored = policy.to_dict() if policy else {}
     settings = json.dumps([stored, labels], sort_keys=True, default=str)

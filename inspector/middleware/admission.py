@@ -233,8 +233,8 @@ class Places:
             self._waiting.remove(job)
 
     async def take_again(self) -> AsyncExitStack:
-        """Wait for a place to continue a response that has begun. The waiting has no time limit.
-        Close the returned object to give the place back.
+        """Wait for a place, so that a response that has begun can continue. The waiting has no time
+        limit. Close the returned object to give the place back.
         """
         return await _passed([self._free])
 
@@ -295,7 +295,7 @@ def job_of(scope: Scope) -> Job:
 
 def callers_of(scope: Scope) -> frozenset[str]:
     """Return the keys that identify the caller of a request, such as `token abc` and `session xyz`.
-    If the request has neither a token nor a session, the only key is its address: `address
+    If the request has neither a token nor a session, the only key is the client's address: `address
     10.0.0.1`.
 
     A request with a token and a session has both keys, and the limits apply to each key. Otherwise

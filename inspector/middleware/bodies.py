@@ -1,10 +1,10 @@
-"""Limits the size of request bodies, and the time in which a body must arrive, before Django sees
-the request.
+"""Limits the size of request bodies, and the time that they may take to arrive. These limits apply
+before Django sees the request.
 
 Django's ASGI handler writes a whole body to disk before any view or limit applies. Here, a body
 whose declared length is above the limit is refused at once. A body without a declared length is
-refused as soon as it exceeds the limit. A body that arrives too slowly is refused, too: its
-connection would stay open forever.
+refused as soon as it exceeds the limit. A body that arrives too slowly is refused, too: otherwise
+its connection could stay open forever.
 
 Under WSGI, or if a project's asgi.py does not use `with_live_streams`, InspectorMiddleware applies
 only the size limits. It does so before the CSRF check, which parses forms.

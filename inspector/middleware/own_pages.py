@@ -59,7 +59,7 @@ _HEADERS = {
 def allow_frames(response: HttpResponse, origins: Sequence[str]) -> None:
     """Let sites with these origins, and no others, show this response in a frame.
 
-    X-Frame-Options cannot name origins, and is left out.
+    The header X-Frame-Options cannot name origins, so the response is sent without it.
     """
     response["Content-Security-Policy"] = _policy(**{"frame-ancestors": " ".join(origins)})
     response.xframe_options_exempt = True  # Django's attribute

@@ -27,10 +27,10 @@ class Cases:
     - `since` is when the oldest case began.
     - `by_day` has the number of cases that began on each of the last days, today last.
     - `newest` is the ID of the conversation whose case began last; "" without cases.
-    - `begun` has the highest number that `by_day` has had so far for each day. So cases that were
-      repaired later are included. It is empty if the overview is filtered.
+    - `begun` has, for each of these days, the highest number that `by_day` has had so far. So cases
+      that were repaired later are included. It is empty if the overview is filtered.
     - `ids` are the IDs of the conversations, if the URL of the flag's link on the overview lists
-      these IDs. Otherwise it is empty, such as for more than 50 conversations.
+      these IDs. Otherwise `ids` is empty, such as for more than 50 conversations.
 
     If the flag does not record when its cases began, `since` is None, and `by_day`, `begun` and
     `ids` are empty. `newest` is then the ID of the conversation that changed last.

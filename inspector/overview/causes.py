@@ -171,8 +171,8 @@ class Headlines:
     - `closed` are causes that ended after a change of a policy or label. It is empty if the
       overview is filtered.
     - `questions` are forms that rooms add.
-    - `over_time` is what a room adds about changes over time, such as a table of figures; None if
-      rooms add nothing or were not asked.
+    - `over_time` is what a room adds about changes over time, such as a table of figures. None if
+      rooms add nothing, or if they were not asked, such as for a search.
     """
 
     counted: Counted

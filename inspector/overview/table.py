@@ -84,7 +84,7 @@ class HitLine:
 
     @property
     def longest(self) -> str:
-        """The longest matched part, as the message spells it."""
+        """The longest matched part, as the text spells it."""
         return max((self._text[place] for place in self._places), key=len, default="")
 
     @property
@@ -98,7 +98,7 @@ class Hit(HitLine):
 
     `no_room` is the reason why no message can be added to the conversation; None if messages can be
     added. With a reason, a match that a lowered limit hides is described as "over the limit". With
-    None, the words are "leaves at the next add".
+    None, such a match is described as "leaves at the next add".
     """
 
     def __init__(self, mention: BestMatch, words: str, no_room: NoRoom | None) -> None:

@@ -26,7 +26,7 @@ _ACCOUNT_PERMISSIONS = ("add_user", "change_user", "delete_user", "view_user")
 
 def let_admins_manage(using: str, apps: Apps = installed, **_: object) -> None:
     """Give the group of admins the permissions to manage accounts in the database `using`. Nothing
-    happens if this database has no accounts.
+    happens if this database does not have the tables of accounts.
     """
     if not has_accounts(using, apps):
         return
@@ -61,8 +61,8 @@ def forget_old_sign_ins(sender: object, **_: object) -> None:
 
 
 def forget_old_sessions(sender: object, **_: object) -> None:
-    """Delete the expired sessions when the command `vacuum` runs, as Django's command clearsessions
-    does.
+    """When the command `vacuum` runs, delete the expired sessions, as Django's command
+    clearsessions does.
     """
     SessionStore.clear_expired()
 

@@ -57,8 +57,8 @@ def log_style() -> str:
 
 
 def number(name: str, default: int, minimum: int = 0, maximum: int = 10**9) -> int:
-    """Return the whole number in a variable, from `minimum` to `maximum`; the default if the
-    variable is unset.
+    """Return the whole number in an environment variable, or the default if the variable is unset.
+    The number must be from `minimum` to `maximum`.
     """
     return env.int(name, default, validate=validate.Range(minimum, maximum))
 
@@ -74,8 +74,8 @@ def bounds(app: str, *names: str) -> dict[str, int]:
 
 
 def rate(name: str, default: str) -> str:
-    """Return the rate of requests in a variable, in REST framework's notation such as `100/second`;
-    the default if the variable is unset.
+    """Return the rate in an environment variable, in REST framework's notation such as
+    `100/second`; the default if the variable is unset.
     """
     return env.str(name, default, validate=_RATE)
 
@@ -131,15 +131,15 @@ def hosts(name: str, *default: str) -> list[str]:
 
 
 def origins(name: str) -> list[str]:
-    """Return the origins from an environment variable, such as `https://memory.example.org`,
-    separated there by commas. Return [] if the variable is unset.
+    """Return origins, such as `https://memory.example.org`, from an environment variable, which
+    lists them separated by commas. Return [] if the variable is unset.
     """
     return list(env.list(name, [], subcast=str.strip, validate=_each(_ORIGIN)))
 
 
 def networks(name: str, default: str) -> list[str]:
-    """Return the IP addresses and networks from an environment variable, such as `10.0.0.0/8`,
-    separated there by commas. Return a list with the default if the variable is unset.
+    """Return IP addresses and networks, such as `10.0.0.0/8`, from an environment variable, which
+    lists them separated by commas. Return a list with the default if the variable is unset.
     """
     return list(env.list(name, [default], validate=_each(_is_network)))
 

@@ -24,7 +24,7 @@ class Server(uvicorn.Server):
     """A uvicorn server with a background thread that computes derived data. On a large site, this
     thread also counts the conversations for the overview.
 
-    `announcement` is a text that is printed once the server accepts requests. When the server
+    `announcement` is a text that is printed as soon as the server accepts requests. When the server
     stops, it sends the signal `server_stopping`, so that rooms end long responses, such as live
     streams.
     """

@@ -78,8 +78,8 @@ class Worker(UvicornWorker):  # type: ignore[misc]  # the library has no types
 
 def behind_unix_socket(application: Application, trusted: Sequence[str]) -> Application:
     """Wrap an ASGI application for connections through a unix socket. Each request gets the client
-    address from X-Forwarded-For, or None if the proxy did not send this header. `trusted` are the
-    addresses of other proxies whose entries in this header are skipped.
+    address from X-Forwarded-For, or None if the proxy at the socket did not send this header.
+    `trusted` are the addresses of other proxies, whose entries in this header are skipped.
     """
 
     async def without_socket(scope: Scope, receive: Receive, send: Send) -> None:

@@ -170,7 +170,7 @@ class AdviceCard:
 
     @property
     def adopt_url(self) -> str:
-        """The URL that previews a policy and sets it. "" for several conversations, and if a client
+        """The URL that sets a policy after a preview. "" for several conversations, and if a client
         decides the window.
         """
         return page_url("adopt", self.memory_id) if self.memory_id and not self.of_client else ""

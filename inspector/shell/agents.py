@@ -1,4 +1,4 @@
-"""Classes and functions for rooms that offer tools to coding agents, such as the answer of a tool.
+"""Classes and functions, such as the answer of a tool, for rooms that offer tools to coding agents.
 
 A tool is a function of a room; see `SiteRoom.tools`. Its first argument is the agent. The coding
 agent sees the docstring and the other arguments of the function. Tools only read.

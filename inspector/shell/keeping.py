@@ -35,7 +35,7 @@ class KeeperThread(Thread):
 
     - `also`: functions to call at the end of each round.
     - `place`: returns a context manager in which a round runs. The server's context manager counts
-      the round as a request, because the number of simultaneous requests is limited.
+      the round as one of the simultaneous requests, whose number is limited.
     """
 
     def __init__(

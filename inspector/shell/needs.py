@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 class NextNeed(NamedTuple):
     """When the selected message was needed again after it left memory: the `incident`, and the
-    repeated `fact`. Both are None if the message was not needed.
+    repeated `fact`. Both are None if the message was not needed again.
 
     `until` is the last step for which incidents have been computed.
     """

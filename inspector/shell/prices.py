@@ -113,8 +113,8 @@ class ChosenPrices:
     def chosen(self) -> Provider | None:
         """The provider whose cache prices apply; None if the reader's own prices apply.
 
-        If this provider is the one in `usual`, it has the prices of the model `usual.model`, where
-        these are known.
+        If `usual` names this provider, the result has the prices of the model `usual.model`, if
+        they are known.
         """
         found = providers().get(self.provider)
         is_usual = found is not None and self.usual.provider == self.provider
@@ -186,8 +186,8 @@ class ChosenPrices:
 
     @property
     def source_words(self) -> str:
-        """The source and the date of the prices, such as `as of 1 Nov 2026`, followed by remarks on
-        the prices of a provider. "" if nothing is known.
+        """The source and the date of the prices, such as `Contract, as of 1 Nov 2026`. Remarks on
+        the prices of a provider may follow. "" if nothing is known.
         """
         chosen = self.chosen
         as_of = self.as_of or (written(chosen.as_of, "date") if chosen else "")

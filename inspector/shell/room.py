@@ -95,7 +95,7 @@ class Place(StrEnum):
     """The positions on the conversation page where rooms can add parts.
 
     ABOVE_STEP and BELOW_STEP are above and below the page's text about a step. If the `panel` of a
-    `View` replaces this text, they are above and below the panel.
+    `View` replaces this text, the two positions are above and below the panel.
     """
 
     FIELDS = "fields"  # hidden fields of the room's forms: the step, the selection
@@ -252,8 +252,8 @@ class OverTime:
 
     - `strip`: the table of figures over time, shown above the causes.
     - `causes`: further causes that the room found.
-    - `told`: whether a change of a policy or label helped, by the name of the cause's flag. A flag
-      may have parts, such as a rule of a provider. Then the keys are the names of the parts.
+    - `told`: whether a change of a policy or label helped, by the name of the cause's flag. If a
+      flag has parts, such as one for each rule of a provider, the keys are the names of the parts.
     - `facets`: the values that each filter offers, by the filter's name. An entry is a value, its
       number of conversations, and the words to show instead of the value.
     - `at`: when the stored figures were computed; None if they were computed for this request.

@@ -1,7 +1,7 @@
 """The installed rooms of the site, and functions that call the rooms' hooks for pages and agents.
 
 If a hook that adds parts to a page fails, the error is logged. Instead of the parts, the page shows
-a line that the room is not available.
+a line which says that the room is not available.
 """
 
 from __future__ import annotations
@@ -172,7 +172,7 @@ def marks(view: ConversationState) -> Highlights:
 
 def parts(view: ConversationState) -> list[Part]:
     """Return the parts of all rooms for the conversation page. For a room that fails, the part is a
-    line that the room is not available.
+    line which says that the room is not available.
     """
     return _of_each(partial(Part, place=Place.REPORT), lambda room: room.parts(view))
 

@@ -158,8 +158,8 @@ class WindowContents:
     - `injected`: messages that a client put into memory, and that are not in history.
     - `original_tokens`: token counts in the history, where they differ from those in the window.
     - `cleared`: the placeholders of cleared tool results.
-    - `summaries`: the summaries in the window, and a selected summary, each with the messages that
-      it replaced.
+    - `summaries`: the summaries in the window, and the selected summary even if it has left, each
+      with the messages that it replaced.
     - `media`: messages with images, audio, video or files.
     - `index`: the index of exact terms, or None.
     """

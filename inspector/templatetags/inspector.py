@@ -93,8 +93,8 @@ def drawn(context: Context, template_name: str, **values: object) -> SafeString:
     """Return the markup of a template with `values`. The template also gets `csrf_token`, and
     `here`: the URL of the page.
 
-    The markup is cached by `values`. They must have no words of messages, which would stay in the
-    cache after an erasure.
+    The markup is cached by `values`. The values must have no words of messages, which would stay in
+    the cache after an erasure.
     """
     request = getattr(context, "request", None)
     own = {} if request is None else {"here": request.get_full_path()}
@@ -116,7 +116,7 @@ def drawn_once(
     differs between readers, such as the URL of the page. `drawn` replaces the placeholders.
 
     `gaps` has the names of the placeholders. `site` has the settings on which the URLs of pages
-    depend, and is only part of the cache's key.
+    depend. It is used only in the cache's key.
     """
     return render_to_string(template_name, {**dict(values), **{n: _OF_READER[n] for n in gaps}})
 
@@ -134,8 +134,9 @@ def drawn_rows(template_name: str, rows: Sequence[ShownPage], between: str = "")
     """Return the markup of `rows`, joined with `between`. All rows have the same class. The
     template of a row gets `text`, `href`, and the fields that the class lists in `drawn`.
 
-    The markup of a row is cached, unless a field in `has_words` has a value. The class lists in
-    `has_words` the fields with words of messages, which would stay in the cache after an erasure.
+    The class lists in `has_words` the fields with words of messages. A row with a value in such a
+    field is not cached, because the words would stay in the cache after an erasure. The markup of
+    other rows is cached.
     """
     if not rows:
         return SafeString("")

@@ -77,7 +77,7 @@ def theme(request: HttpRequest) -> HttpResponse:
 @login_not_required
 def display(request: HttpRequest) -> HttpResponse:
     """Turn a display switch on or off, and redirect to the page given as `next`. The switch `type`
-    is for large type. The switch `foresight` hides the marks of the messages that leave next.
+    makes the text large. The switch `foresight` hides which messages leave memory next.
     """
     name = request.POST.get("switch", "")
     if name not in DISPLAYS:

@@ -45,7 +45,7 @@ def conversation(request: HttpRequest, memory_id: str) -> HttpResponse:
     - `time`: a time; redirects to the step at this time.
     - `msg`, `client_id`: the selected message, by its number or by the client's ID.
     - `with`: a step to compare with the shown step.
-    - `past`: lists of differences show only messages with a greater number.
+    - `past`: a message number. Lists of differences show only messages with a greater number.
     - `before`, `after`: the part of a long history to show.
     - `replay=1`: in a long history, find the limit that would have kept the selected message.
     - `open`: the names of unfolded sections.

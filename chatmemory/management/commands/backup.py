@@ -18,8 +18,8 @@ from chatmemory.printing import OptionValue
 
 @contextmanager
 def terminated_by_exit() -> Iterator[None]:
-    """Raise SystemExit in the block when SIGTERM arrives, so that the block can clean up. A running
-    call of C code, such as SQLite's, returns first.
+    """Raise SystemExit in the `with` block when SIGTERM arrives, so that the block can clean up. A
+    running call of C code, such as SQLite's, returns first.
 
     Does nothing outside the main thread, or if the program has its own handler of SIGTERM.
     """

@@ -3,8 +3,9 @@
 Reading follows Jackson, LangChain4j's JSON library. Unknown properties are refused. Where a string
 is expected, numbers and booleans become strings. Text after the first JSON value is ignored.
 
-Written JSON is the same byte for byte, except for two things. Attributes of a user message keep
-their order; Jackson writes them in hash order. Floats have Java's notation, but Python's digits.
+Written JSON is the same as LangChain4j's, byte for byte, except for two things. Attributes of a
+user message keep their order; Jackson writes them in hash order. Floats have Java's notation, but
+Python's digits.
 """
 
 from chatmemory.messages.codec.frames import (

@@ -240,9 +240,9 @@ def json_lines(file: IO[str], bounds: JsonBounds | None = None) -> Iterator[Json
     A file is read as JSON Lines if its first or second line is a complete JSON object. Objects on
     the same line are separate values. A line that is not JSON is yielded with a `problem`.
 
-    Raises InvalidMessage for any other file that is not JSON, and for a file that exceeds `bounds`.
-    Raises InvalidMessage, too, for a value deeper than `DEPTH_MAX` levels, and for an object with
-    more than PROPERTIES_OF_ONE properties.
+    Raises InvalidMessage for a file that is neither JSON nor JSON Lines, and for a file that
+    exceeds `bounds`. Raises InvalidMessage, too, for a value deeper than `DEPTH_MAX` levels, and
+    for an object with more than PROPERTIES_OF_ONE properties.
     """
     return _JsonFile(file, bounds).lines()
 

@@ -42,7 +42,7 @@ class TokenCountEstimator(Protocol):
 
     - A count is an int, 0 or more.
     - Equal messages must always have equal counts.
-    - Counts must add up: a list costs what an empty list costs, plus the sum of its messages.
+    - Counts must add up: a list costs what an empty list costs, plus the counts of its messages.
     - `family` (str, optional): estimators with the same family count alike, and reuse each other's
       counts.
     - `model_name` (str, optional): the name by which `estimator_for` finds the estimator.

@@ -1,7 +1,7 @@
 """The timeline of a conversation: a chart of all steps, and a strip with a cell for each step
 around the shown step (the "playhead").
 
-Styles and templates call the timeline the tape.
+Styles and templates use the word "tape" for the timeline.
 """
 
 from __future__ import annotations

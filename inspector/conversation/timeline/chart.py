@@ -31,8 +31,8 @@ LABEL = 24
 class Point(NamedTuple):
     """The sizes of history and memory after a step, in the policy's unit.
 
-    `limit` is the limit at that step. None if there was no limit, or if its unit was not the
-    policy's unit. `forgotten` is how many messages have left memory so far.
+    `limit` is the limit at that step. None if there was no limit, or a limit in another unit.
+    `forgotten` is how many messages have left memory so far.
     """
 
     step: int

@@ -52,7 +52,7 @@ class Label:
 
 
 class LabelRow:
-    """A row of labels, at least `width` pixels wide. Labels that do not fit are left out."""
+    """A row of labels that do not overlap. The row is at least `width` pixels wide."""
 
     def __init__(self, width: float) -> None:
         self.width = width

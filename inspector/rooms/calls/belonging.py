@@ -24,7 +24,7 @@ def key_of(name: str, prefix: str) -> str:
 
     For a call, `name` is the ID that the recorder or the trace span gave it. For a response, `name`
     is the ID that the provider gave it. `prefix` is the beginning of the conversation IDs that the
-    API token can reach: tokens with different prefixes get different digests.
+    API token can reach. The same `name` has another digest under another prefix.
     """
     found = f"{prefix}\0{name}".encode(errors="surrogatepass")
     return sha256(found).hexdigest()[:32]
@@ -123,8 +123,8 @@ def _runs(prefix: str, digests: Sequence[bytes]) -> list[tuple[str, list[bytes]]
 def ends_of(
     memory_id: str, prefix: str, digests: Sequence[bytes], at: datetime
 ) -> Iterator[CallEnd]:
-    """Yield the `CallEnd` rows by which a later call finds the conversation of this call. `digests`
-    are the digests of this call's messages and of its answer.
+    """Yield the `CallEnd` rows of a call, by which later calls find its conversation. `digests` are
+    the digests of the call's messages and of its answer.
 
     The first digest and the last two digests get a row each. The first digest is for a call that
     arrives late and has only the beginning of this call's messages.

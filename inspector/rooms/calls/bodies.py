@@ -261,7 +261,9 @@ def _count(usage: JsonMap, name: str) -> int | None:
 
 
 def finish_in(response: JsonValue, format: str) -> str:
-    """Return why an answer ended, in the provider's word such as `stop`, or ""."""
+    """Return the provider's word for why an answer ended, such as `stop`; "" if the response has
+    none.
+    """
     if not isinstance(response, dict):
         return ""
     if format == OPENAI:

@@ -219,8 +219,8 @@ class CallRun(models.Model):
 
     - `digests` identify the messages of the newest call and its answer.
     - `last_step` is the last step that a call wrote.
-    - `is_own` means that calls began the conversation. It becomes False when a call finds that
-      somebody else has changed the memory.
+    - `is_own` means that calls began the conversation. If something other than calls changes the
+      memory, the next call sets `is_own` to False.
     - `own_messages` is the number `n` of the newest `CallMessage`; 0 if no call sent such a
       message.
     - Messages of the history up to the seq `known_seq` have a `KnownMessage`, except redacted
@@ -274,8 +274,8 @@ class DroppedCalls(models.Model):
     """The number of calls that were not stored, for one reason (`why`) and sender. No content is
     stored.
 
-    `awaited` are the keys of the newest of these calls that may still be stored later. When such a
-    call is stored, `count` goes down.
+    A counted call that has a key may be stored later after all. Then `count` goes down. `awaited`
+    are the newest of these keys.
     """
 
     prefix = models.CharField(max_length=255, blank=True, help_text="of the token that sent them")

@@ -34,8 +34,7 @@ FAILED = ~Q(error="")
 
 @dataclass(frozen=True)
 class CallFilter:
-    """The filter of the page. It shows only calls of one day, such as `2026-11-28`, and only calls
-    of one model.
+    """The filter of the page: a day, such as `2026-11-28`, and a model.
 
     An empty `day` means any day, and an empty `model` means any model.
     """
@@ -160,7 +159,7 @@ class DayBar:
     """A bar for one day in the chart of days.
 
     - `left`, `top` and `height` are in units of the chart's SVG.
-    - `words` is the formatted value, such as `9,812`.
+    - `words` is the formatted figure of the day, such as `9,812`.
     - `css` is the CSS class for the color of the bar.
     - `link` is a query string that shows only the calls of the day. If the page already shows only
       this day, the link shows all days.

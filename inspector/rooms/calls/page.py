@@ -71,7 +71,8 @@ _KINDS = {"system": "system", "result": "results"}
 
 class Tool(NamedTuple):
     """A tool of the request. `tokens` is the size of its definition, which each request sends.
-    `calls` is how often the model has called the tool up to this call.
+    `calls` is how often the model has called the tool, up to and including the answer of this model
+    call.
     """
 
     name: str
@@ -84,8 +85,8 @@ class Change(NamedTuple):
 
     - `kind` is `same` (unchanged), `break` (the shared prefix ends), `off` (no longer sent) or `on`
       (new).
-    - `tokens` is the size of the messages or tools that the line is about. In a `break` line, it is
-      the number of tokens that are sent again.
+    - `tokens` is the size of the messages or tools that the line is about. A `break` line is about
+      the messages after the shared prefix that were in the previous prompt, too.
     - `seq` is the number of the message in history. 0 if the line is not about a single message, or
       if the message is not in history.
     - `glyph` is the mark for the kind of message (see `MessageStyle`), or "".
@@ -195,7 +196,9 @@ class CallPage:
 
     @property
     def idle(self) -> list[Tool]:
-        """The tools that the model has never called up to this call."""
+        """The tools that the model has never called, up to and including the answer of this model
+        call.
+        """
         return [each for each in self.tools if not each.calls]
 
     @property
@@ -502,8 +505,8 @@ def _numbers(tokens: Mapping[int, int]) -> str:
 
 
 def bars(calls: Sequence[ModelCall]) -> list[tuple[ModelCall, float | None]]:
-    """Return each call with the percentage of its input that came from the prompt cache; None
-    without input tokens.
+    """Return each call with the percentage of its input that came from the prompt cache. The
+    percentage is None for a call without input tokens.
     """
     return [
         (call, round(100 * (call.cached or 0) / call.input, 1) if call.input else None)

@@ -112,7 +112,8 @@ def newest_dropped(prefix: str | None = None) -> list[DroppedCalls]:
     """Return up to 100 rows of `DroppedCalls`, which count calls that were not stored. The row that
     counted a call most recently comes first.
 
-    With a `prefix`, return only rows for API tokens whose ID prefix begins with `prefix`.
+    With a `prefix`, return only rows for API tokens that are limited to conversation IDs with this
+    prefix.
     """
     rows = DroppedCalls.objects.order_by("-last_at", "pk")
     return list((rows.filter(prefix__startswith=prefix) if prefix else rows)[:LISTED])
@@ -186,8 +187,8 @@ def call_compared_with(call: ModelCall) -> ModelCall | None:
 
 
 class KnownCall(NamedTuple):
-    """The newest call that this process has stored in a conversation, cached: its number (`n`), its
-    time and its prompt.
+    """A cached call, the newest that this process has stored in a conversation: its number (`n`),
+    its time and its prompt.
     """
 
     n: int

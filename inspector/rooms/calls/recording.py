@@ -1,7 +1,7 @@
 """Writes the messages of a model call to the ledger: the messages of the request, and the answer.
 
-This is done only if model calls decide the memory of the conversation (see `calls_decide`). Any
-other call is stored without changing its conversation (see `beside`).
+This is done only if model calls decide the memory of the conversation (see `calls_decide`).
+Otherwise, the call is stored without changing the conversation (see `beside`).
 """
 
 from __future__ import annotations

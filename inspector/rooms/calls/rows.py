@@ -32,7 +32,7 @@ def newest_without_bodies(memory_id: str, size: int) -> list[ModelCall]:
 
 
 def number_of(memory_id: str, key: str, cursor: CursorWrapper) -> int | None:
-    """Return the number of the call that `key` identifies (see `key_of`) in a conversation. None if
+    """Return the number of the conversation's call that `key` identifies (see `key_of`). None if
     there is no such call.
     """
     statement = "SELECT n FROM chatmemory_calls_modelcall WHERE memory_id = %s AND key = %s"

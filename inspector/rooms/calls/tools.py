@@ -135,8 +135,8 @@ def tools_of(memory_id: str, digests: Sequence[str]) -> list[SentTool]:
 
 
 def redact_tools(memory_id: str, holds: Callable[[str], bool]) -> None:
-    """Redact the tools of a conversation whose name or definition contains words of redacted
-    messages. `holds` tells whether a text contains such words.
+    """Redact each tool of a conversation if the tool's name or definition contains words of
+    redacted messages. `holds` tells whether a text contains such words.
     """
     uses = CallTool.objects.filter(memory_id=memory_id, is_redacted=False)
     digests = [*uses.values_list("digest", flat=True)]

@@ -394,8 +394,8 @@ def _compare(
 
 
 def count_dropped(dropped: Iterable[Dropped], prefix: str) -> None:
-    """Count calls that were not stored, by reason and sender, in `DroppedCalls`. A call with a key
-    is not counted if a stored call has the same key.
+    """Count, in `DroppedCalls`, the calls that were not stored. Each reason and sender has its own
+    count. A call with a key is not counted if a stored call has the same key.
 
     `prefix` is the beginning of all conversation IDs that the sender's API token can reach.
     """
@@ -411,8 +411,8 @@ def count_dropped(dropped: Iterable[Dropped], prefix: str) -> None:
 
 
 def count_no_more(stored: Iterable[NewCall], prefix: str) -> None:
-    """Subtract calls that are stored now from the counts of calls that were not stored. Calls that
-    were never counted are ignored.
+    """Lower the counts of calls that were not stored, because the calls in `stored` are stored now.
+    Calls that were never counted are ignored.
 
     For example, a trace span without messages is counted, and its messages arrive later. `prefix`
     is the same as in `count_dropped`.

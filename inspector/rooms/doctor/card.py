@@ -75,8 +75,8 @@ def use_of(view: ConversationState) -> InUse:
 
 
 def parts(view: ConversationState) -> Iterator[Part]:
-    """Yield a section with the answers of the providers. While the section is folded, it has no
-    answers.
+    """Yield a section for the answers of the providers. While the section is folded, the answers
+    are not computed.
 
     On a live page, which shows the newest step, also yield a warning if a provider in use would
     reject the window. There is no warning while nobody has chosen the providers in use.

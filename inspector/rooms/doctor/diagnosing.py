@@ -238,9 +238,9 @@ class DiagnosisKeeper(Keeper):
         """Send signals about a diagnosis that was just stored (`row`), compared with the previous
         diagnosis `before`.
 
-        `problems_found` is sent with the rules that the window has newly broken for providers in
-        use. `cases_found` is sent for each new case, with the name of its cause: `refused` or
-        `never_in_memory`.
+        `problems_found` is sent with the rules that the window has newly broken. Only rules of
+        providers in use count. `cases_found` is sent for each new case, with the name of its cause:
+        `refused` or `never_in_memory`.
         """
         use = choices().of(str(row.pk))
         known = _rules_of(before, use) if before else set()

@@ -100,8 +100,8 @@ class MendLine(Line):
 
     @cached_property
     def common(self) -> Common:
-        """What most conversations of the line have in common, such as a label, or a tenant:
-        `hooli/` at the beginning of their IDs.
+        """What most conversations of the line have in common, such as a label, or a tenant
+        (`hooli/` at the beginning of their IDs).
         """
         return common_in(self._times, *self._whose)
 
@@ -212,8 +212,8 @@ def mends(
       Small lines are shown only if all lines are small.
 
     `midnight` is the beginning of today. `is_used` tells whether people have chosen the providers
-    in use. The lines are red only in this case. `everywhere` counts how many conversations of the
-    site have a given value, such as a label.
+    in use. If not, no line is red. `everywhere` counts how many conversations of the site have a
+    given value, such as a label.
     """
     refused = [each for each in issues if each.severity == "refused"]
     ids = {case.memory_id for each in refused for case in each.cases}

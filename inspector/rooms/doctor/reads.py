@@ -39,7 +39,8 @@ class IllConversation:
     """A conversation and its stored diagnosis, limited to the providers in use or to one named
     provider.
 
-    The window was diagnosed after the step `known_until`, which may be older than the newest step.
+    The diagnosis is about the window after the step `known_until`, which may be older than the
+    newest step.
 
     If the stored diagnosis cannot be read, `unreadable` is a sentence that says so, and `diagnosis`
     has no problems.
@@ -416,7 +417,8 @@ def conversations_by_provider() -> dict[str, int]:
 
 
 def missed_steps(ids: Sequence[str], lately: int) -> dict[str, int]:
-    """Return the newest step whose added message left memory in the same step, by conversation ID.
+    """Return, by conversation ID, the newest step that added a message which left memory in the
+    same step.
 
     Only the last `lately` steps of each conversation count. Conversations without such a step are
     left out.

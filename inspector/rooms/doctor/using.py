@@ -38,8 +38,8 @@ class InUse:
         return InUse({provider: self.models.get(provider, ())}, self.is_chosen)
 
     def refusing(self, provider: str) -> list[str]:
-        """Return the names of the rules by which a model in use of `provider` rejects windows.
-        Rules that hold for all models of the provider are not listed.
+        """Return the names of the rules by which at least one of the provider's models in use
+        rejects windows. Rules that hold for all models of the provider are not listed.
         """
         laws = {name: rule.laws.get(provider) for name, rule in RULES.items()}
         models = self.models[provider]

@@ -63,8 +63,8 @@ def refused(found: KnownDiagnosis) -> str:
 
 
 def refusal(found: KnownDiagnosis) -> str:
-    """Return the sentence at the top of a conversation that providers would reject: `OpenAI would
-    reject this memory: tool call without a result. Since step 41: … (#12).`
+    """Return the warning for the page of a conversation: `OpenAI would reject this memory: tool
+    call without a result. Since step 41: … (#12).`
     """
     assert found.diagnosis is not None
     problem = next(each for each in found.diagnosis.listed if each.refused_by)
@@ -255,8 +255,8 @@ def provider_rows(
     """Return the checkboxes of all providers. Providers in use are ticked. If nobody has chosen
     (`use` is None), providers that messages seem to come from are ticked.
 
-    `found` is the number of rejected windows by provider. `conversations` is the number of
-    conversations that use the provider.
+    `found` maps a provider to the number of conversations that the provider would reject, and
+    `conversations` to the number of conversations that use the provider.
     """
     models = use.models if use else {name: () for name, count in conversations.items() if count}
     return [

@@ -146,7 +146,7 @@ class IncidentCard:
 
         - No limit would have kept the fact, or the limit is unknown.
         - No policy decides the window today.
-        - Another measured policy costs less and is not worse in any other way.
+        - Another measured policy costs less than this limit, and is not worse in any other way.
         """
         if not self.limit or not can_decide(self._state.memory.policy):
             return False

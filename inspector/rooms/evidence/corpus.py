@@ -70,7 +70,7 @@ class Corpus:
     - `size` is the number of these conversations.
     - `mentions` maps a term's digest to the number of conversations that mention the term.
     - `losing` has the IDs of the conversations whose summaries lost a needed term. Only terms of
-      the group `headline` count.
+      the group that `headline` returns count.
     """
 
     size: int

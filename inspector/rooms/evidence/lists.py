@@ -49,8 +49,8 @@ class NewestIncidents:
 
 
 def newest_incidents(memory_ids: Iterable[str]) -> NewestIncidents:
-    """Return for each of these conversations the newest incident in which a user had to repeat a
-    fact. Makes one query.
+    """Return, for each of the given conversations, the newest incident in which a user had to
+    repeat a fact. Makes one query.
     """
     messages = Message.objects.select_related("memory__keptincidents").filter(
         memory__in=list(memory_ids),

@@ -54,16 +54,17 @@ class KeptTerm(NamedTuple):
 
     - `used` is the message in which the assistant used the term again. `place` is the term's index
       among the terms of this message.
-    - `said` is a replaced message with the term: the last user message, else the last tool result,
-      else the last message.
+    - `said` is, of the messages that the summary replaced, the last user message with the term. If
+      there is none, `said` is the last tool result with the term, else the last message with the
+      term.
     - `came` is the first message, after the summary and before `used`, in which a user or a tool
       mentions the term. None if there is no such message. `by_user` is True for a user message.
     - `is_held` means that memory still had the term after the compaction, usually in the summary.
     - `is_told` means that a user or a tool mentioned the term before the assistant did.
     - `appended` is the term's index in the list of lost terms that could be appended to the
       summary. None for a held term.
-    - `tail` is about the window as it was before the compaction: the number of tokens from the last
-      message with the term to the end.
+    - `tail` is the number of tokens from the last message with the term to the end of the window
+      before the compaction.
     - `digest` is a hash of the term, the same in all conversations (see `corpus`).
     """
 

@@ -31,7 +31,8 @@ class TermsBar:
     - `label` names the text: the summary, the summary with a list of lost terms, or the last
       messages.
     - `is_tail` is True for the last messages.
-    - `share` is the percentage of needed terms in the summary alone, or in the last messages.
+    - `share` is the percentage of needed terms that the summary alone holds, or that the last
+      messages hold.
     - `more` is the percentage of needed terms that the list of lost terms adds; 0 without a list.
     """
 

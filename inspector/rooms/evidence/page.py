@@ -30,9 +30,9 @@ class CompactionRow(NamedTuple):
     - `compactions` is the number of compactions.
     - `needed` is the number of needed terms, and `held` how many of these terms the summaries hold.
     - `share` is `held` as a percentage of `needed`, or "" if no term was needed.
-    - `others` has four numbers: how many needed terms memory would hold in other ways. These ways
-      are 25 or 50 lost terms appended to each summary, and the last 10,000 or 20,000 tokens instead
-      of the summary.
+    - `others` has four numbers: how many needed terms each of four alternatives would hold. The
+      alternatives are the summaries with 25 or 50 lost terms appended to each, and the last 10,000
+      or 20,000 tokens instead of the summaries.
     - `css` is the CSS class of the row, or "".
     """
 

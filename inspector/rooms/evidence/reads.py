@@ -191,9 +191,10 @@ def _shown(
 
 
 def next_need(view: ConversationState) -> NextNeed | None:
-    """Return the first incident that repeats a fact of the selected message after the message left
-    memory. For a tool result, a repeated tool call that fetches the result again counts too. If the
-    message was not needed again, the result has no incident.
+    """Return when the selected message was next needed: the first incident that repeats a fact of
+    the message after the message left memory. For a tool result, a repeated tool call that fetches
+    the result again counts too. If the message was not needed again, `incident` of the result is
+    None.
 
     If the URL parameter `incident` is set, the result has the incident with this number instead.
 

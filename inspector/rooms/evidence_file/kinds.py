@@ -2,7 +2,7 @@
 people have no such form, so they are not recognized.
 
 Each kind has a pattern for the normal form of a text (see `normal`), and a check of each match,
-such as the check digits of a card. docs/masks.md has what each kind finds, as measured by tests.
+such as the check digits of a card. docs/masks.md lists what each kind finds, as measured by tests.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ class Kind(NamedTuple):
     """A kind of terms that can be masked, such as email addresses.
 
     `pattern` finds candidates, and `is_term` decides whether a candidate is a term. `group` is the
-    group of the match that is masked, such as the number after a label. If this group is not part
-    of the match, the whole match is masked.
+    regex group whose text is masked, such as the number after a label. If this group is not part of
+    a match, the whole match is masked.
     """
 
     pattern: re.Pattern[str]

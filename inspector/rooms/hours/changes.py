@@ -40,7 +40,7 @@ class Change:
 
     For a change of policy:
 
-    - `name` is "", and `words` is such as `limit 3,000`.
+    - `name` is "", and `words` is a text such as `limit 3,000`.
     - `hours` has the hour of the change for each changed conversation, by ID.
     - `before` and `after` are empty.
 

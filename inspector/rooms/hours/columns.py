@@ -51,8 +51,8 @@ class Column:
         """Return the figures of each group, by the group's number; see `Written`. In the result,
         the key NOBODY has the figures of all groups together.
 
-        `groups` has the number of the group of each conversation. In `groups`, NOBODY stands for a
-        conversation that is left out.
+        `groups` has, for each conversation, the number of its group, or NOBODY if the conversation
+        is left out.
         """
         found: dict[int, _Sums] = {}
         counted = set(self.counted)

@@ -20,8 +20,8 @@ def facets_of(
     known: Mapping[str, Known], rows: Sequence[Spent], now: datetime
 ) -> dict[str, list[Facet]]:
     """Return the values that each filter of the overview offers, by the filter's name. A filter
-    offers its most common values. The filter `day` offers those of the last 7 days that have
-    messages.
+    offers its most common values. The filter `day` offers the days with messages among the last 7
+    days.
     """
     names = labels_with_few_values(known.values())
     counts: dict[str, Counter[tuple[str, str]]] = {}

@@ -259,7 +259,8 @@ class Counting:
 
 def examined() -> tuple[int, int, int]:
     """Return three numbers: how many conversations have hourly figures, how many have steps, and
-    the seconds until all have hourly figures. The second number leaves out unfinished imports.
+    the seconds until all have hourly figures. Unfinished imports do not count as conversations with
+    steps.
 
     The seconds are estimated from the speed of the last minute. They are 0 if nothing is left to
     do, or if the speed is unknown.

@@ -14,8 +14,8 @@ from chatmemory.managers import TableManager
 
 class KeptHours(KeptRow):
     """How far the hourly figures of a conversation are computed: up to a step, and up to the
-    recorded call with the number `call`. `content` is the state from which later steps continue;
-    see `deriving.State`.
+    recorded call with the number `call`. `content` is the state from which the figures of later
+    steps are derived; see `deriving.State`.
 
     `said` counts the messages with a time, `untimed` those without. `provider` and `model` are
     those of the newest recorded call.
@@ -43,7 +43,8 @@ class Hour(KeptPart):
     - `after_eviction`: the turns after the first eviction of the conversation.
     - `after_compaction`: the turns after its first compaction.
     - `tokens`, `cost`: estimates for the prompts.
-    - `call_tokens`, `call_cost`: tokens of recorded calls, as providers counted, and their cost.
+    - `call_tokens`, `call_cost`: the tokens of recorded calls, as providers counted them, and the
+      cost of these tokens.
     - `cases`: the problems that began, as JSON pairs: the name of a flag, and a detail.
 
     A cost of 1,000 is the price of one input token.

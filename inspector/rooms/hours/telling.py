@@ -123,8 +123,8 @@ def effect_words(effect: Effect, is_closed: bool = False) -> str:
     """Return a sentence about the effect of a change: `3.1 cases per 100 turns before limit 3,000
     of 19 Nov, 0.0 after`. Here, `limit 3,000 of 19 Nov` is the change and its day.
 
-    If too little is known, the sentence says that it is too early to tell. With `is_closed`, it
-    says instead that there was no case for 2 days.
+    If too little is known, the sentence says that it is too early to tell, or, with `is_closed`,
+    that there was no case for 2 days.
     """
     change = f"{effect.change.full} of {written(effect.change.at, 'day')}"
     if is_closed and not effect.is_known:

@@ -32,10 +32,10 @@ _COLUMNS = ("memory_id", "type", "has_calls", "tokens")
 
 @dataclass(frozen=True)
 class PolicyAdoption:
-    """What setting a policy would do to the conversations that match a filter. Conversations that
-    the caller leaves out are not counted.
+    """The effect that a new policy would have on the conversations that match a filter.
+    Conversations that the caller leaves out are not counted.
 
-    - `matching`: how many conversations match, without those in `of_clients`.
+    - `matching`: how many conversations match, except those whose client decides the window.
     - `differing`: how many of the matching conversations have another policy now.
     - `over`: how many of the differing conversations exceed the new limit. Their next message
       evicts older messages.
@@ -109,8 +109,8 @@ def adopt_policy(
     """Set a policy for matching conversations, and return how many were changed. Raises
     InvalidValue, UnknownEstimator.
 
-    A policy of None means sending everything. Then each conversation keeps its policy with the
-    option `meters_only`, so that nothing leaves memory.
+    A policy of None means sending everything. Then each conversation keeps its policy, with the
+    option `meters_only` added, so that nothing leaves memory.
 
     Some conversations are not changed:
 

@@ -37,7 +37,7 @@ def costs_more() -> Q:
 
 def began_step() -> str:
     """Return the name of a database column, such as "keptcost__openai_step". The column has the
-    step from which on a conversation costs at least 5 % more than sending everything.
+    step since which a conversation has cost at least 5 % more than sending everything.
 
     Return "" if no provider in use has known cache prices.
     """

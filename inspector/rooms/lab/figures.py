@@ -185,9 +185,9 @@ def figures_now(
     - `policies`: another policy to measure, by conversation ID.
     - `rules`: other rules of the prompt cache.
 
-    Figures that are not stored for these policies and rules are computed for about a second, but
-    not stored. `figures` is None for conversations that are not reached in this time, or that have
-    no stored figures at all.
+    Figures that are not stored for these policies and rules are computed, but not stored. The
+    computation ends after about a second. `figures` is None for conversations that are not reached
+    in this time, or that have no stored figures at all.
 
     If `ids` names a single short conversation, its outdated or missing figures are first computed
     and stored. This does not happen within a database snapshot.

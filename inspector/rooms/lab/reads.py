@@ -136,8 +136,8 @@ class LossExample:
 class Fleet:
     """The conversations that the lab measures, with the figures that are computed so far.
 
-    - `matching`: how many conversations the filter finds. With a chosen group, the number of
-      measured conversations in the group.
+    - `matching`: how many conversations the filter finds. With a chosen group, the number of the
+      group's conversations to measure.
     - `ids`: the IDs of the conversations to measure: all that match, or a sample.
     - `known`: the conversations that have figures already.
     - `tried`: the policies that are measured.

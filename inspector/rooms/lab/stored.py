@@ -96,8 +96,8 @@ def conversations_stored(which: MemoryFilter) -> Iterator[Conversation]:
 
 
 def stored_conversation(id: str, latest: int = MEASURED_MAX) -> Conversation:
-    """Return a conversation with its newest messages, to measure strategies of agent frameworks.
-    `latest` is the largest number of messages. Raises MemoryNotFound.
+    """Return a conversation with its newest messages (at most `latest`), to measure strategies of
+    agent frameworks. Raises MemoryNotFound.
     """
     messages, history = messages_and_history(id, DEFAULT_ESTIMATOR, latest)
     return conversation_of(messages, history=history)

@@ -142,8 +142,8 @@ def adopt(policies: Mapping[str, Policy | None], actor: str = "", seconds: float
     Return how many conversations the call did not reach in this time. Call the function again for
     these.
 
-    None means sending everything: the conversation's own policy gets the option `meters_only`, so
-    that no message leaves memory.
+    The policy None means sending everything: the conversation's own policy gets the option
+    `meters_only`, so that no message leaves memory.
 
     Conversations that cannot be changed now, such as during an import, are skipped. So are
     conversations whose clients decide the window.

@@ -252,8 +252,8 @@ class Board:
         """The receipt of the change: lines that add up the size of memory, and compare the sum with
         the limit.
 
-        Until the answer is revealed, the receipt ends before the leaving messages and the result.
-        The receipt of a compaction is empty until then.
+        Until the answer is revealed, the receipt ends before the leaving messages and the result,
+        or is empty for a compaction.
         """
         changes = self.happening.changes
         change = changes[0].change if changes else None

@@ -75,8 +75,8 @@ class Choice:
 @dataclass(frozen=True, kw_only=True)
 class Question:
     """The question of a step. `ask` is the kind of question; None for a step that only has a text.
-    `text` is the question itself, `hint` a help for it, and `why` explains the result after the
-    answer.
+    `text` is the question itself, `hint` helps learners to answer, and `why` explains the result
+    after the answer.
 
     - `Ask.CHOOSE`: the learner chooses one of the `choices`.
     - `Ask.LIMIT`: the learner chooses the smallest of the `limits` that keeps something: the
@@ -128,8 +128,8 @@ class LessonStep:
     messages. If `said` is None, no messages are added. If `limit` is None, the limit stays as it
     is.
 
-    With `recovers`, interrupted tool calls are left out of memory from this step on. If such a step
-    has no `limit`, the limit of the lesson's policy applies again.
+    With `recovers`, interrupted tool calls are left out of memory from this step on. If a step with
+    `recovers` has no `limit`, the limit of the lesson's policy applies again.
     """
 
     text: str

@@ -101,8 +101,8 @@ class StepTexts:
         ]
 
     def board(self, is_revealed: bool, answer: Answer | None = None) -> Board:
-        """Return the board with memory before the events of this step, or with `is_revealed`, after
-        them.
+        """Return the board with memory before the events of this step, or, with `is_revealed`,
+        after them.
 
         In a question about a limit, the revealed board shows memory under the limit that the
         learner chose (`answer`). Without an `answer`, it shows memory under the correct limit.

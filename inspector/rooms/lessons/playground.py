@@ -43,7 +43,7 @@ _TOO_LONG = f"The chat can have at most {CHARACTERS_MAX:,} characters. Remove so
 class Play:
     """The state of the playground: a chat as a `script`, and a `kind` of policy with its `limit`.
 
-    - `at`: the number of messages that have arrived. None means all messages, or with `asks`, all
+    - `at`: the number of messages that have arrived. None means all messages, or, with `asks`, all
       but the last message.
     - `asks`: whether the page asks which messages leave when the next message arrives.
     - `picked`: the numbers of the messages in the visitor's answer; None without an answer.

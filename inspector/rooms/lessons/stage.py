@@ -98,8 +98,8 @@ class LessonMoment(Happening):
       already taken effect.
     - `changes`: memory after each event that follows the answer. Empty for a step without such
       events.
-    - `to_come`: the messages of the script that follow the last summary so far. Before the first
-      summary, the messages that follow this step.
+    - `to_come`: the messages of the script that follow the newest summary. If no summary was made
+      so far, the messages that follow this step.
     """
 
     number: int

@@ -140,8 +140,8 @@ class Admittance(NamedTuple):
 
 
 async def authorize(credentials: Credentials, memory_id: str) -> Admittance:
-    """Return the admittance of a reader with these headers to the stream of a conversation. The
-    status is 200 if the reader may follow the conversation. Otherwise, the status is an error:
+    """Return the admittance of a reader with these `credentials` to the stream of a conversation.
+    The status is 200 if the reader may follow the conversation. Otherwise, the status is an error:
 
     - 401: there is no valid session or token, or the account has no permission to read.
     - 403: the token is limited to memory IDs with a prefix, but `memory_id` is ALL_CONVERSATIONS.

@@ -89,8 +89,8 @@ async def stream(scope: Scope, receive: Receive, send: Send) -> None:
     conversations, the data is a time (see `Newest`).
 
     A new stream sends the newest step at once, unless the header Last-Event-ID or `?after=` has the
-    number of this step. In that case, `?kept=0` asks for the event `kept` at once, if derived data
-    is stored.
+    number of this step. With this number, `?kept=0` asks for the event `kept` at once, if derived
+    data is stored.
 
     If no stream is opened, the response has the status of `authorize`, or one of these:
 

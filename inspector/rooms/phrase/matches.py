@@ -54,7 +54,7 @@ class TurningPoint:
       tool calls.
     - `arrived`: the seq of the message that this step added; None if the step added no message.
     - `is_new`: whether a message in `seqs` came into memory for the first time at this step. False
-      if all messages in `seqs` came back.
+      if all messages in `seqs` came back, or if they left.
     """
 
     seqs: tuple[int, ...]
@@ -114,8 +114,8 @@ class PhraseDepartures:
       `left_at` and in `Presence.turns`.
     - `last`: the change by which the last mention left; None while memory has a mention. In a
       simulation, the last change by which a mention leaves.
-    - `of_others`: the change by which the last mention by a user or a tool left. Only set if the
-      mentions still in memory are all "aside" (see `Remembered`); else None.
+    - `of_others`: the change by which the last mention by a user or a tool left. Only set if memory
+      still has mentions, all by the assistant or the system; else None.
     """
 
     left_at: Mapping[int, int] = field(default_factory=dict)
@@ -170,8 +170,8 @@ class PhraseMatches:
 
     @property
     def count(self) -> int:
-        """The number of messages found that contain the phrase. If `is_partial` is True, the
-        conversation can have more.
+        """The number of known mentions. If `is_partial` is True, the conversation can have more
+        mentions.
         """
         return len(self.speakers)
 
@@ -292,8 +292,8 @@ def simulated_matches(
 ) -> PhraseMatches:
     """Return the matches after a simulation. `matches` are those in the stored conversation.
 
-    `drafts` are the messages that the simulation adds, and `changes` its steps. `kept` are the seqs
-    of the messages in simulated memory.
+    `drafts` are the messages that the simulation adds, and `changes` are the changes that it makes.
+    `kept` are the seqs of the messages in simulated memory.
     """
     drafted = [row for row in drafts if has_phrase(row.text, phrase)]
     draft_speakers = {row.seq: speaker_of(row.type) for row in drafted}

@@ -36,7 +36,7 @@ class FoundMention:
     """A message that contains the phrase, as listed on the page.
 
     `step` is the step at which the message left memory. For a message that arrives after the shown
-    step, it is the step of the arrival. None if the message is in memory.
+    step, `step` is the step of the arrival. It is None if the message is in memory.
     """
 
     def __init__(self, search: PhraseSearch, row: MessageDetail) -> None:
@@ -71,8 +71,8 @@ class SearchResult:
     @cached_property
     def groups(self) -> list[tuple[str, list[FoundMention]]]:
         """The listed messages with the phrase, grouped by speaker: pairs of a heading and the
-        messages, the latest message first. Users and tools are the first group. Empty groups are
-        left out.
+        group's messages, the latest message first. Users and tools are the first group. Empty
+        groups are left out.
         """
         rows = list(reversed(self.matches.rows))
         speakers = self.matches.speakers

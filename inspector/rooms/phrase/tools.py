@@ -18,8 +18,8 @@ def does_it_remember(
 ) -> Answer:
     """Check whether memory still has a phrase, such as an order number, now or after a step.
 
-    The field `in_memory` is true if a message that the model sees contains the phrase, ignoring
-    case. The field `state` says who said these messages:
+    The field `in_memory` is true if messages that the model sees contain the phrase, ignoring case.
+    The field `state` says who said these messages:
 
     - `"in_memory"`: at least one message is by a user, a tool or the client.
     - `"aside"`: all are system messages or the assistant's own messages.

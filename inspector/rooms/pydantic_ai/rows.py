@@ -52,7 +52,7 @@ def owner_of(entry: str) -> str:
 
 def messages_of(memory_id: str, entries: Sequence[SavedEntry]) -> dict[int, ChatMessage]:
     """Return the messages of the history from the first to the last of the given log entries, by
-    seq. Messages of entries between them are included.
+    seq. Messages of other log entries in between are included.
     """
     if not entries:
         return {}

@@ -23,8 +23,8 @@ def shown_versions(text: str, most: int) -> dict[str, int]:
     """Return a number for each conversation that a page has shown, by conversation ID. `text` is
     the JSON that the page sends back, such as `{"order-7": 12}`.
 
-    In the field `versions`, the number is the version of the conversation. In the field `steps`,
-    the number is that of a step.
+    The form field `versions` has versions of conversations. The form field `steps` has numbers of
+    steps.
 
     Raises InvalidValue for other JSON, and for more than `most` conversations.
     """

@@ -54,7 +54,8 @@ def repair_transition(
 
 
 def before_repair(memory: Memory, step: Step, now: Sequence[Entry]) -> list[Entry]:
-    """Return the window `now` without the effects of a repair. `step` is the step of the repair.
+    """Return the window without the effects of a repair. `now` has the entries of the present
+    window. `step` is the step of the repair.
 
     Messages that the repair removed are back at their positions, and its placeholders are gone.
     Messages that arrived after the repair are at the end. Raises InvalidValue if the step is not a

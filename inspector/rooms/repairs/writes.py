@@ -221,7 +221,7 @@ def repair_all(
 
 def newest_repair(memory_id: str) -> int | None:
     """Return the number of the newest step if this step is a repair, else None. Pages offer to undo
-    a repair only while it is the newest step. Later steps could have moved its messages.
+    a repair only while it is the newest step.
     """
     memory = find_memory(memory_id)
     newest = Step.objects.filter(memory=memory, n=memory.last_step, kind=Step.Kind.REPAIR)

@@ -92,8 +92,8 @@ def branch(
     The copy has the history and the window that the source had at step `at`, by default the newest
     step. Without `policy`, the copy gets the source's policy at this step.
 
-    The source is not changed. The new conversation's column `branched_from` has the source's ID.
-    Its label `from` has only the step, such as "step 7".
+    The source is not changed. In the new conversation, the column `branched_from` has the source's
+    ID, and the label `from` has the step, such as "step 7".
 
     A long history is added in several transactions. Until the last transaction, other changes of
     the new conversation raise ImportUnfinished. After an interruption, repeat the same call to

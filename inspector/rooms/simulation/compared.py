@@ -191,9 +191,9 @@ class ComparePage:
         """Return whether the page may offer to set the policy of a replay, or to compare it.
         Without advice (if `card` is None), the page may offer every policy.
 
-        With advice, the page may not offer the policy if a client decides the window, or if another
-        policy is better. A better policy costs less, holds no fewer facts, and causes no more
-        repetitions (of facts or tool calls).
+        With advice, the page must not offer the policy if a client decides the window, or if
+        another policy is better. A better policy costs less, holds no fewer facts, and causes no
+        more repetitions (of facts or tool calls).
         """
         return self.card is None or self.card.offers(self._option(each))
 
@@ -220,8 +220,9 @@ class ComparePage:
     @property
     def answer(self) -> tuple[str, str]:
         """A sentence in two parts about the searched phrase, such as "A limit of 30 messages or 800
-        tokens" and "still holds “order 7” at …". The first part has the smallest limit of each
-        compared policy that keeps the phrase, or "No limit" if none does.
+        tokens" and "still holds “order 7” at …". For each compared policy, the first part has the
+        smallest limit that keeps the phrase. The first part is "No limit" if no limit keeps the
+        phrase.
 
         Both parts are "" if no message has the phrase, or if it is unknown which limits keep it.
         """
@@ -418,7 +419,7 @@ class ComparePage:
     @property
     def matrix(self) -> Iterator[tuple[ComparedRow, str, list[str]]]:
         """Yield a tuple for each message in `Comparison.rows`: the row, the icon of the message,
-        and a text for each policy. The text is such as "left at #12", or "" while the message is in
+        and a text for each policy, such as "left at #12". The text is "" if the message is in
         memory.
         """
         for row in self.found.rows:

@@ -111,8 +111,8 @@ def comparison(
     `policies`, replay the policy in force and sending everything.
 
     `at` is a position in the replayed history: the number of messages before it. With `step`, the
-    position is after this step; by default, at the end. The result says how long each policy keeps
-    the `phrase`.
+    position is after this step. Without `at` and `step`, it is at the end. The result says how long
+    each policy keeps the `phrase`.
 
     - Only the latest 5,000 messages are replayed.
     - A policy with `meters_only`, which evicts nothing, is replayed as if it evicted messages.

@@ -48,7 +48,8 @@ class Entered:
 class Composer:
     """Presents the form for draft messages and for another limit to try.
 
-    - `stored_limit`: the limit of the conversation's policy, or None; `unit` is its unit.
+    - `stored_limit`: the limit of the conversation's policy; None without a policy.
+    - `unit`: the unit of this limit.
     - `is_live`: whether the page follows the newest step.
     - `is_simulation`: whether the page shows a simulation.
     - `problem`: an error to show, or "".

@@ -89,8 +89,7 @@ def add(request: HttpRequest, memory_id: str) -> HttpResponse:
 def branch(request: HttpRequest, memory_id: str) -> HttpResponse:
     """Save the simulation as a new conversation. The original is not changed.
 
-    With HTMX, the browser loads the new page completely. Otherwise the old page's live updates
-    would continue.
+    With HTMX, the browser loads the new page completely, so that the old page's live updates end.
     """
     form = BranchForm(request.POST)
     try:

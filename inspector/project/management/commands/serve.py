@@ -21,8 +21,8 @@ HOST, PORT = "127.0.0.1", 8000
 
 
 class ServerCommand(DatabaseCommand):
-    """Base class of the commands `serve` and `sign_in_link`. It adds the option `--port`, the port
-    of the server, and has a check for missing migrations.
+    """Base class of the commands `serve` and `sign_in_link`. It adds the option `--port` for the
+    port of the server, and has a check for missing migrations.
     """
 
     def add_arguments(self, parser: CommandParser) -> None:

@@ -93,8 +93,8 @@ class SpoolFile:
 
     @property
     def seconds_left(self) -> float:
-        """The seconds in which another call can still begin in this file, if the file already has a
-        call. 0 or negative if this time is over.
+        """The seconds that are left to begin another call in a file that already has a call. 0 or
+        negative if this time is over.
         """
         return self._began + _SHARED_SECONDS - time.monotonic()
 

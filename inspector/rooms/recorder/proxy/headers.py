@@ -95,8 +95,8 @@ class RequestHead:
 
     @cached_property
     def is_recorded(self) -> bool:
-        """Whether this is a model call to record: a POST to a known path, whose content type is
-        JSON or missing.
+        """Whether this is a model call to record: a POST to a known path, with the content type
+        JSON or without a content type.
         """
         kind = self.header(b"content-type").partition(b";")[0].strip().lower()
         is_json = kind in (b"application/json", b"")
@@ -128,7 +128,7 @@ class RequestHead:
         is passed on.
 
         - 403: the Host header does not name this machine, or the Origin header names another host.
-          Otherwise web pages of other sites could use the proxy through the browser.
+          Without this rule, web pages of other sites could use the proxy through the browser.
         - 400: the method is CONNECT, or the target is not a path.
         - 501: the client asks for a WebSocket.
         """

@@ -117,7 +117,7 @@ class AnswerReader:
             raise Malformed(f"the headers of its answer are larger than {HEAD_BYTES:,} bytes")
 
     def end(self) -> bool:
-        """Note that the connection has ended. Return whether the answer is complete."""
+        """Handle the end of the connection. Return whether the answer is complete."""
         answer = self.answer
         has_size = CONTENT_LENGTH in answer.values or b"transfer-encoding" in answer.values
         if answer.has_head and not has_size:

@@ -9,8 +9,9 @@ A call consists of these frames:
 - `E`: how the call ended, as JSON: `{"how": "ended", "error": "", "duration": 1.25}`. If secrets
   were removed from bodies, `removed` is their number.
 
-Bodies are written decoded, and without the secrets of headers and query strings. If the recorder
-was killed during a call, the frame `E` is missing, and zeros can follow the last frame.
+Bodies are written decoded. Secrets from headers and query strings are removed from the bodies. If
+the recorder was killed during a call, the frame `E` is missing, and zeros can follow the last
+frame.
 
 For requests that are counted but not recorded, only the frames `H` and `E` are written. Then `H` is
 one of these:

@@ -75,8 +75,8 @@ class Command(DatabaseCommand):
             )
 
     def write_evidence(self, ids: list[str], options: Options) -> None:
-        """Write the evidence file of one conversation, by calling the command for evidence
-        files.
+        """Write the evidence file of the only conversation in `ids`, by calling the command for
+        evidence files.
         """
         check_ignored("html", ("format", "json"), options)
         if len(ids) != 1:
