@@ -113,7 +113,7 @@ def test_it_decides_is_simulated_explained_and_verified(conversation):
     step = steps.step(conversation, change.step)
     assert (step.change.evicted, step.change.after) == (change.evicted, change.after)
     why = why_left(step.change, change.evicted[0].seq)
-    assert "60 points" in why.summary
+    assert "73 points, more than the limit of 60" in why.summary
     load = windows.window(conversation).load
     assert why.receipt[-1].amount == load == conversations.memory(conversation).load <= 60
     assert verify(conversation) is None

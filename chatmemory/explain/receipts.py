@@ -100,9 +100,8 @@ def exceeded(lines: Receipt, seq: int) -> ReceiptLine | None:
 
 
 def is_ahead(lines: Receipt, seq: int) -> bool:
-    """Return whether the message `seq` left when memory was already back within its limit.
-
-    This happens if the policy trims memory further than to its limit, such as to 60 % of the limit.
+    """Return whether the message `seq` left by a trim to less than the limit, such as to 60 % of
+    the limit. Memory was already within the limit when it left.
     """
     kinds = [line.kind for line in _before(lines, seq) if line.kind in ("over", "ahead")]
     return kinds[-1:] == ["ahead"]

@@ -271,10 +271,11 @@ class Words:
         return all(self.has(each, turn) for _, each in strings_in(value))
 
     def has(self, text: str, turn: int) -> bool:
-        """Return whether a message has a text. `turn` is the index of the record with the text.
+        """Return whether any of the read messages has this text of the file. `turn` is the index of
+        the record in which the file has the text.
 
-        Messages from this record, and from records near it, are searched first. Of the other
-        messages, only a limited number of characters is searched.
+        Messages that were read from this record, and from records near it, are searched first. Of
+        the other messages, only a limited number of characters is searched.
         """
         near = [each for place in self._near(turn) for each in self._texts_of(place)]
         plain = text.strip()
