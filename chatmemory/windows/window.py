@@ -60,8 +60,8 @@ class Entry:
     - `size` is the length of the message's JSON in bytes, with attributes.
     - `frame` is the JSON of a new message, with a gap for its text (see `messages.codec.frames`).
       It is "" for a message read from the database.
-    - `origin` is "SAID" for a message in the history, and "SYNTHETIC" for any other message. A
-      window does not read the origin from the database, and sets "SAID" for every stored message.
+    - `origin` is "SAID" for a message in the history, and "SYNTHETIC" for any other message. In an
+      entry that was read from the database, it is always "SAID".
     - `overrides` is JSON with the text or the attributes that memory shows instead of the stored
       text or attributes; None if nothing differs. `message` already has the overrides.
 
