@@ -107,8 +107,8 @@ class Law:
         return self._severity(self.refusing, model)
 
     def severity_for_any(self, model: str) -> Severity | None:
-        """Return the severity that a fault has for a model. None if the model is known to accept the
-        fault. The fault was found without knowing the model.
+        """Return the severity that a fault has for a model. None if the model is known to accept
+        the fault. The fault was found without knowing the model.
         """
         if self.severity != "conditional":
             return self.severity
