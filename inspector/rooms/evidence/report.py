@@ -69,7 +69,7 @@ class IncidentReport:
         first = incident.shown
         self.what, self.kind = incident.what, incident.kind
         self.messages = incident.messages
-        self.is_last = first.last == first.said
+        self.last = first.last
         self.how = how_it_left(shown.left, first.last)
         self.sign = "," if self.how.startswith("when ") else ":"  # before `how`
         self.is_forced = incident.is_forced
@@ -95,13 +95,23 @@ class IncidentReport:
     @property
     def origin(self) -> str:
         """The words between the number of a message and `left memory`. In the sentence `#3, the
-        last message with it, left memory`, these are `, the last message with it,`.
+        last message with it, left memory`, these are `, the last message with it,`. With
+        `names_last`, they are followed by the number of another message.
         """
         if self.kind is IncidentKind.CALL_REPEATED:
             return ", the result before,"
-        if self.is_last:
+        if self.last == self.messages.said:
             return ", the last message with it,"
-        return " said it. The fact"
+        return " said it." if self.names_last else " said it. The fact"
+
+    @property
+    def names_last(self) -> bool:
+        """Whether the report names the message `last`: a message with the fact that left memory at
+        a later step than the message that said the fact.
+        """
+        if self.kind is IncidentKind.CALL_REPEATED or self.last == self.messages.said:
+            return False
+        return self.messages.said not in {each.seq for each in self._shown.left.evicted}
 
     @property
     def pin(self) -> PinPreview | None:

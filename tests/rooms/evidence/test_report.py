@@ -54,6 +54,14 @@ def test_it_says_how_a_fact_was_lost_and_offers_what_would_have_helped(operator_
     assert "Send everything" not in words(report(operator_client, "/c/order-7741/"))
 
 
+def test_it_names_the_last_message_with_the_fact_if_that_left_later(operator_client):
+    """In the class, #2 said it and left at step 7; #7 repeated it and left at step 12."""
+    demo.load()
+    services.keep("classroom")
+    said = words(report(operator_client, "/c/classroom/"))
+    assert "#2 said it. #7, the last message with it, left memory at step 12" in said
+
+
 def test_an_incident_names_the_same_messages_everywhere(operator_client, api):
     """In its report, its card, the list, the overview, the API, the tool and the evidence file."""
     demo.load()
