@@ -35,6 +35,8 @@ __all__ = [
 
 _OPEN = Q(left_step__isnull=True)
 _LEFT = Q(left_step__isnull=False)
+# Stays that a limit does not evict. Only queries with this condition use `stay_protected`.
+PROTECTED = Q(type="SYSTEM") | Q(pinned=True)
 _BRANCHED = Q(branched_from__isnull=False)
 _OVER_LIMIT = Q(window_load__gt=F("policy_limit"))
 # Steps of a conversation's life, not of the import or the branch that made it.
@@ -207,9 +209,7 @@ class Stay(models.Model):
             models.Index("memory", "rank", condition=_OPEN, name="stay_open"),
             models.Index("memory", "left_step", condition=_LEFT, name="stay_left"),
             models.Index("memory", "seq", name="stay_of_message"),
-            models.Index(
-                "memory", "n", condition=Q(type="SYSTEM") | Q(pinned=True), name="stay_protected"
-            ),
+            models.Index("memory", "n", condition=PROTECTED, name="stay_protected"),
         ]
 
     def __str__(self) -> str:

@@ -17,7 +17,7 @@ from chatmemory.ledger.sql import HEAD_PAGE, STAY, first_stays, window_messages
 from chatmemory.messages.codec import message_from_frame
 from chatmemory.messages.estimators import family_named
 from chatmemory.messages.message import TYPES, ChatMessage, MessageType
-from chatmemory.models import Memory, Message, Stay, Step
+from chatmemory.models import PROTECTED, Memory, Message, Stay, Step
 from chatmemory.tables import SqlRow, SqlValue
 from chatmemory.windows.policies import Policy
 from chatmemory.windows.stored_policies import can_decide, stored_totals
@@ -131,7 +131,7 @@ def stays_at(step: Step) -> QuerySet[Stay]:
     """
     at, oldest = step.n, step.oldest
     lately = Q(n__gte=oldest, n__lte=step.last_stay)
-    protected = Q(n__lt=oldest) & (Q(type=MessageType.SYSTEM) | Q(pinned=True))
+    protected = Q(n__lt=oldest) & PROTECTED
     stays = Stay.objects.filter(memory_id=step.memory_id, entered_step__lte=at)
     stays = stays.filter(Q(left_step=None) | Q(left_step__gt=at))
     return stays.filter(lately | protected).order_by("rank")

@@ -22,7 +22,7 @@ from chatmemory.flag import Flag
 from chatmemory.managers import MemoryQuerySet, of_policy
 from chatmemory.messages.message import MessageType
 from chatmemory.messages.phrases import sought_words, speaker_of, word_places
-from chatmemory.models import Memory, Message, Stay
+from chatmemory.models import PROTECTED, Memory, Message, Stay
 from chatmemory.search.conditions import Has
 
 FEW = 2_000  # the most places with the words for which the index returns all
@@ -282,8 +282,7 @@ def _protected(words: str, memory_ids: Sequence[str]) -> dict[str, list[int]]:
     pinned or system messages. By conversation id.
     """
     found: dict[str, list[int]] = {}
-    protected = Q(type=MessageType.SYSTEM) | Q(pinned=True)
-    stays = Stay.objects.filter(protected, memory_id__in=memory_ids, left_step=None)
+    stays = Stay.objects.filter(PROTECTED, memory_id__in=memory_ids, left_step=None)
     has = Has(search.beginning("message__text"), sought_words(words))
     mentions = stays.filter(has).values_list("memory_id", "seq")
     for memory_id, seq in mentions if memory_ids else ():

@@ -7,11 +7,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from django.db.models import F, Q
+from django.db.models import F
 
 from chatmemory.ledger.windows import stay_entry
 from chatmemory.messages.message import MessageType
-from chatmemory.models import Memory, Message, Stay, Step
+from chatmemory.models import PROTECTED, Memory, Message, Stay, Step
 from chatmemory.reading.feed import microseconds, time_of
 from chatmemory.recall.frontier import needed_limits
 from chatmemory.windows.policies import Policy, has_own_rule
@@ -52,8 +52,7 @@ def _first_stays(memory: Memory) -> list[Stay]:
     rows = rows.exclude(message__origin=Message.Origin.SYNTHETIC)
     newest = list(rows[:RECORDED])
     if len(newest) == RECORDED:
-        # the same condition as that of the index `stay_protected`
-        protected = rows.filter(Q(type=MessageType.SYSTEM) | Q(pinned=True), n__lt=newest[-1].n)
+        protected = rows.filter(PROTECTED, n__lt=newest[-1].n)
         newest += protected.filter(type=MessageType.SYSTEM)[:1]
     found = {stay.seq: stay for stay in newest}
     return [found[seq] for seq in sorted(found)]
